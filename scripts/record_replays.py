@@ -24,7 +24,7 @@ from tiny_runs import train_tiny
 
 from grpo_check.replay import Recording, read_run
 from grpo_check.replay.page import page_of, run_of, runs_of
-from grpo_utils import completion_text, incremental_format_reward, is_strictly_right, logged
+from grpo_utils import completion_text, incremental_format_reward, is_strictly_right
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
@@ -35,6 +35,7 @@ SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "co
 SEED, TITLE = 0, "Watch it cheat"
 #: The last run of the page, and its reward that tells whether an answer is correct.
 REAL, CORRECT = "A real model, partial credit: sound", "correctness_reward"
+READ = "Press Play, or drag the slider, and read what the policy writes."
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
 
 
@@ -74,13 +75,13 @@ RUNS = (
     Run(
         "Every tag pays: cheated",
         "The policy cheats this reward.",
-        "It is 0.25 for each tag, without an upper limit (lesson 02).",
+        "The reward is 0.25 for each tag, without an upper limit (lesson 02 of the course).",
         {of_lesson(TAGS, "count_tags"): 1.0},
     ),
     Run(
         "Length pays: cheated",
         "The policy cheats this reward.",
-        "It grows with the length of the text, and never reads the answer (lesson 04).",
+        "The reward grows with the length of the text, and never reads the answer (lesson 04 of the course).",
         {of_lesson(WATCHING, "length_reward"): 3.0},
         20,
         {"max_completion_length": 64, "learning_rate": 4e-3},
@@ -88,23 +89,24 @@ RUNS = (
     Run(
         "All of a group are paid the same: learns nothing",
         "Nothing can be learned from this reward.",
-        "It reads only the correct answer and not the completion, so all completions of a prompt are paid the same "
-        "(lesson 04).",
+        "The reward looks only at the answer key, never at what the model wrote, so all completions of a prompt are "
+        "paid the same (lesson 04 of the course).",
         {of_lesson(WATCHING, "quick_reward"): 1.0},
         20,
         {},
     ),
     Run(
-        "Each tag pays once: works here",
-        "This reward worked here, although it never reads the answer.",
-        "It pays 0.25 once for each of the four tags if it is in its place, and it pays as much for a wrong answer in "
-        "the right form as for a correct one (lesson 02).",
+        "Each tag pays once: flawed, but lucky",
+        "This reward worked here by luck, because it never reads the answer.",
+        "It pays 0.25 once for each of the four tags if it is in its place, and as much for a wrong answer in the "
+        "right form as for a correct one. But this model was already mostly correct where it wrote in the right form "
+        "(lesson 02 of the course).",
         {incremental_format_reward: 1.0},
     ),
     Run(
-        "Each tag pays once, a correct answer twice as much: sound",
+        "Each tag pays once, and a correct answer pays 2: sound",
         "This reward is sound: what is paid and what is wanted rise together.",
-        "It is the reward for the form, and one for a correct answer with twice the weight (lesson 02).",
+        "The model is paid up to 1 for the form, and 2 for a correct answer (lesson 02 of the course).",
         {correctness_reward: 2.0, incremental_format_reward: 1.0},
     ),
 )
@@ -118,23 +120,27 @@ def record(run: Run) -> Recording:
         _, log = train_tiny(changes, SEED, run.steps, rewards=[*run.rewards, truth])
         history = Path(folder) / "log.json"
         history.write_text(json.dumps(log), encoding="utf-8")
-        recording = read_run(folder, history, [truth.__name__])
-    return replace(recording, name=run.name, story=story(run, log))
+        return read_run(folder, history, [truth.__name__])
 
 
-def story(run: Run, log: list[dict]) -> str:
-    """What to see in a run."""
-    reward, right = logged(log, "reward"), logged(log, f"rewards/{truth.__name__}/mean")
+def told(run: Run, recorded: dict) -> dict:
+    """The data of a recorded run for the page, with its name and what to see in it."""
+    curves = {curve["label"]: [value for _, value in curve["points"]] for curve in recorded["curves"]}
+    return {**recorded, "name": run.name, "story": story(run, *(curves[label] for label in CURVES.values()))}
+
+
+def story(run: Run, reward: list[float], right: list[float]) -> str:
+    """What to see in a run, from the mean reward and the share of correct completions of each step."""
     best, first, last = max(right), f"{reward[0]:.2f}", f"{reward[-1]:.2f}"
     change = f"went from {first} to {last}"
     if first == last:
         between = f"{min(reward):.2f} and {max(reward):.2f}"
         change = f"was {first} at first and at the end, and between {between} in the steps between"
     return (
-        f"{run.begins} {run.about} In {run.steps} steps, its mean {change}. The "
-        f"share of completions that are correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its "
-        f"highest (step {right.index(best) + 1}), and {right[-1]:.0%} at the end; it is measured, not paid. Press "
-        "Play, or drag the slider, and read what the policy writes."
+        f"A tiny model is trained to add two numbers. It learns what it is paid for, and that may not be what we want. "
+        f"{run.begins} {run.about} In {run.steps} steps, the mean reward {change}. The share of completions that are "
+        f"correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its highest (step "
+        f"{right.index(best) + 1}), and {right[-1]:.0%} at the end. This share is only measured and not paid. {READ}"
     )
 
 
@@ -151,12 +157,11 @@ def story_of_real(right: list[float]) -> str:
     """What to see in the run of the real model, from the share of correct completions of each step."""
     first = next(step for step, share in enumerate(right, 1) if share)
     return (
-        "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
-        f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial "
-        f"credit for keys, for correct fields, and for an object alone. In this run, no completion was correct before "
-        f"step {first}, so until then only partial credit taught it; at the end {fmean(right[-5:]):.0%} were correct "
-        "(mean of five steps). "
-        "Press Play, or drag the slider, and read what the policy writes."
+        "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON. These are the "
+        f'{len(right)} steps of the command "make real", with seed 0. The rewards are sound: one for a correct '
+        "object, and partial credit for the right keys, for correct fields, and for nothing but the object. In this "
+        f"run, no completion was correct before step {first}, so until then only partial credit taught the model. In "
+        f"the last five steps, {fmean(right[-5:]):.0%} were correct on average. {READ}"
     )
 
 
@@ -172,6 +177,7 @@ def main() -> None:
     elif not options.write:
         prepare_machine(CPU)
         tiny = [run_of(record(run)) for run in RUNS]
+    tiny = [told(run, recorded) for run, recorded in zip(RUNS, tiny, strict=True)]
     PAGE.write_text(page_of([*tiny, *real], TITLE), encoding="utf-8")
     PICTURE.write_text(animation(tiny[0], SUBTITLE, SHOWN, CURVES), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")

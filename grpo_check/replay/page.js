@@ -60,10 +60,22 @@ function breakable(name) { // a long name may be broken after its underscores
 
 function textBox(number, label) {
   const text = textOf(number);
-  const box = make("div", { class: "text", dir: "auto", tabindex: "0", role: "region", "aria-label": label });
+  const box = make("div", { class: "text", dir: "auto", "data-label": label });
   if (text.trim()) box.textContent = text;
   else box.append(make("span", { class: "empty", text: text ? "only blank characters" : "empty" }));
   return box;
+}
+
+function fitAll() { // a table that is too wide is stacked, and a text that must be scrolled is reached by keys
+  for (const table of document.querySelectorAll(".wide-text")) {
+    table.classList.remove("stacked");
+    table.classList.toggle("stacked", table.offsetWidth > table.parentElement.clientWidth);
+  }
+  for (const box of document.querySelectorAll(".text")) {
+    const scrolls = box.scrollHeight > box.clientHeight;
+    const names = { tabindex: "0", role: "region", "aria-label": box.dataset.label };
+    for (const [name, value] of Object.entries(names)) scrolls ? box.setAttribute(name, value) : box.removeAttribute(name);
+  }
 }
 
 // ---- A run as a whole ----
@@ -98,8 +110,9 @@ function about(run) {
 
 function notes(run) {
   const length = "The length of a completion is in characters; special tokens that TRL removes do not count.";
-  const total = "The total is the weighted sum of the rewards. An advantage says how much better than its group a completion was paid.";
-  return [...run.notes, ...(run.heldOut ? [length] : [total, length]), "The file is complete in itself. It loads nothing and sends nothing."];
+  const weighted = run.weights.some((weight) => weight !== 1);
+  const total = weighted ? "The total is the weighted sum of the rewards. Each reward is shown before it is weighted." : "The total is the sum of the rewards.";
+  return [...run.notes, ...(run.heldOut ? [length] : [total, length]), "All that the page shows is in this file. It loads nothing and sends nothing."];
 }
 
 function fill(select, values, chosen) {
@@ -153,8 +166,8 @@ function chart(curve, from, to) {
   const path = curve.points.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   svg.append(draw("polyline", { class: "curve", points: path }));
   svg.append(draw("line", { class: "now", y1: BOX.top, y2: height - bottom }), draw("circle", { class: "dot", r: 4 }));
-  svg.addEventListener("click", (event) => goNear(stepAt(svg, event.clientX, from, to)));
-  const caption = make("figcaption", { class: curve.kind }, make("span", { text: curve.label, dir: "auto" }), make("output", { "aria-live": "off" }));
+  svg.addEventListener("click", (event) => { stop(); goNear(stepAt(svg, event.clientX, from, to)); });
+  const caption = make("figcaption", { class: curve.kind }, make("span", { dir: "auto" }, ...breakable(curve.label)), make("output", { "aria-live": "off" }));
   return make("figure", {}, caption, svg);
 }
 
@@ -229,7 +242,7 @@ function groupLabel(group, index, step) {
 
 function listVerdicts() {
   const { verdicts } = state.run;
-  const none = make("li", { text: verdicts.length ? "No warning up to this step." : "Not known: there is no log." });
+  const none = make("li", { text: verdicts.length ? "" : "Not known: there is no log." });
   at("verdicts").replaceChildren(none, ...verdicts.map(verdictItem));
 }
 
@@ -242,6 +255,7 @@ function showVerdicts() { // the items stay, so that one that was opened stays o
     item.hidden = verdicts[index].step > now && !isEnd;
     item.classList.toggle("new", verdicts[index].step === now);
   });
+  if (items.length) none.textContent = state.step < 10 ? "No warning up to this step. Most checks need ten steps or more." : "No warning up to this step.";
   none.hidden = items.some((item) => !item.hidden);
   const next = verdicts.filter((verdict, index) => items[index].hidden);
   at("later").hidden = !next.length;
@@ -253,6 +267,7 @@ function showVerdicts() { // the items stay, so that one that was opened stays o
 }
 
 function goFrom(step) {
+  stop();
   const index = state.run.steps.findIndex((each) => each.step >= step);
   goTo(index < 0 ? state.run.steps.length - 1 : index);
   at("step").focus();
@@ -272,21 +287,29 @@ function showGroup() {
   const step = stepNow();
   const group = step.groups[state.group];
   at("group").value = state.group;
-  at("before").disabled = state.group === 0;
-  at("after").disabled = state.group === step.groups.length - 1;
+  at("before").setAttribute("aria-disabled", state.group === 0); // `disabled` would drop the focus
+  at("after").setAttribute("aria-disabled", state.group === step.groups.length - 1);
   at("prompt").textContent = textOf(group.prompt) || "The prompt was not recorded.";
   at("prompt").scrollTop = at("prompt").scrollHeight; // the question is often its last line
   at("rows").replaceChildren(groupTable(group, step));
+  fitAll();
 }
 
 function columnsOf() {
   const { run } = state;
-  const label = (name, index) => (run.weights[index] === 1 ? name : `${name} × ${shown(run.weights[index])}`);
+  const label = (name, index) => {
+    const weight = run.weights[index];
+    return weight === 1 ? name : weight ? `${name} (weight ${weight})` : `${name} (not paid)`;
+  };
   const named = run.rewards.map((name, index) => ({ name: label(name, index), value: (row) => shown(row[REWARDS][index]) }));
   const length = { name: "characters", value: (row) => shown(row[LENGTH]) };
   if (run.heldOut) return [...named, length];
   const total = run.rewards.length > 1 ? [{ name: run.total, value: (row) => shown(row[TOTAL]) }] : [];
-  return [{ name: "advantage", value: (row) => shown(row[ADVANTAGE], true), bar: true }, ...total, ...named, length];
+  return [{ name: "advantage", value: (row) => shown(settled(row[ADVANTAGE]), true), bar: true }, ...total, ...named, length];
+}
+
+function settled(advantage) { // a rounding error of a tied group is no advantage
+  return advantage !== null && Math.abs(advantage) < 1e-4 ? 0 : advantage;
 }
 
 function groupTable(group, step) {
@@ -297,7 +320,7 @@ function groupTable(group, step) {
   const body = group.rows.map((row, index) => groupRow(row, index, columns, most));
   const caption = state.run.heldOut ? `${count(group.rows.length, "sample")} at step ${step.step}`
     : `Step ${step.step}, group ${state.group + 1}: ${count(group.rows.length, "completion")}${group.tied ? "" : ", the highest advantage first"}`;
-  const table = make("table", { class: "stacked" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
+  const table = make("table", { class: "wide-text" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
   if (group.tied && !state.run.heldOut) {
     table.caption.append(make("b", { text: `. ${whyTied(group)}` }));
   }
@@ -314,7 +337,7 @@ function whyTied(group) {
 function groupRow(row, index, columns, most) {
   const cells = columns.map(({ name, value, bar }) => {
     const cell = make("td", { "data-label": name, text: value(row) });
-    if (bar && row[ADVANTAGE] !== null) cell.append(advantageBar(row[ADVANTAGE], most));
+    if (bar && settled(row[ADVANTAGE])) cell.append(advantageBar(row[ADVANTAGE], most));
     return cell;
   });
   const said = make("td", { class: "wide" }, textBox(row[TEXT], `Completion ${index + 1}`));
@@ -341,6 +364,7 @@ function showChanges() {
   const words = make("div", { class: "pair" }, ...wordTables(one, two));
   const best = make("div", { class: "pair" }, bestOf(one), bestOf(two));
   at("changes").replaceChildren(metricTable(one, two), words, best);
+  fitAll();
 }
 
 function metricsOf(step) {
@@ -371,14 +395,22 @@ function plainTable(caption, names, rows) {
 }
 
 function sharesOfWords(step) {
-  const rows = rowsOf(step);
   const counts = new Map();
-  for (const row of rows) {
-    for (const word of new Set(textOf(row[TEXT]).split(/(<[^<>\s]{1,30}>)|\s+/).filter(Boolean))) {
-      if (word.length <= 40) counts.set(word, (counts.get(word) ?? 0) + 1 / rows.length);
+  const size = rowsOf(step).length;
+  for (const group of step.groups) {
+    const asked = wordsOf(textOf(group.prompt));
+    for (const row of group.rows) {
+      for (const word of wordsOf(textOf(row[TEXT]))) {
+        if (!asked.has(word)) counts.set(word, (counts.get(word) ?? 0) + 1 / size);
+      }
     }
   }
   return counts;
+}
+
+function wordsOf(text) { // tags, words and single signs; numbers differ from prompt to prompt
+  const found = text.match(/<[^<>\s]{1,30}>|[\p{L}_][\p{L}\p{N}_]*|[^\s\p{L}\p{N}_]/gu) ?? [];
+  return new Set(found.filter((word) => word.length <= 40));
 }
 
 function wordTables(one, two) {
@@ -388,7 +420,7 @@ function wordTables(one, two) {
   const table = (caption, sign) => {
     const most = changes.filter(([, a, b]) => sign * (b - a) >= 0.1).sort((a, b) => sign * (b[2] - b[1] - a[2] + a[1])).slice(0, 6);
     if (!most.length) return make("p", { class: "quiet", text: `${caption}: none by ten points or more.` });
-    return plainTable(`${caption} (share of completions with the word)`, ["", `step ${one.step}`, `step ${two.step}`], most.map(([word, a, b]) => [word, percent(a), percent(b)]));
+    return plainTable(`${caption} (share of completions with the word; without numbers and the words of the prompt)`, ["", `step ${one.step}`, `step ${two.step}`], most.map(([word, a, b]) => [word, percent(a), percent(b)]));
   };
   return [table("Words that came", 1), table("Words that went", -1)].map((each) => make("div", {}, each));
 }
@@ -407,10 +439,11 @@ function showPaid() {
   at("paid").parentElement.hidden = heldOut || !paid.length;
   const names = ["reward", "times", "steps"];
   const head = make("tr", {}, ...names.map((text) => make("th", { scope: "col", text })), make("th", { scope: "col", class: "wide", text: "completion" }));
-  const table = make("table", { class: "stacked" },
-    make("caption", { text: "Different texts by the most that they earned, then by how often they earned it. Read these first: what is paid is what is learned." }),
+  const table = make("table", { class: "wide-text" },
+    make("caption", { text: "Different texts by the most that they earned, then by how often they earned it. Read these first: they show what the rewards pay for." }),
     make("thead", {}, head), make("tbody", {}, ...paid.map(paidRow)));
   at("paid").replaceChildren(table);
+  fitAll();
 }
 
 function paidRow(paid, index) {
@@ -429,7 +462,7 @@ function showGroupWith(text) {
 }
 
 function chooseGroup(index) {
-  state.group = index;
+  state.group = Math.max(0, Math.min(stepNow().groups.length - 1, index));
   showGroup();
 }
 
@@ -474,6 +507,8 @@ function listen() {
   at("play").addEventListener("click", play);
   at("run").addEventListener("change", chooseRun);
   document.addEventListener("keydown", onKey);
+  window.addEventListener("resize", fitAll);
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 }
 
 function open() {

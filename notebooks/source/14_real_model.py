@@ -522,8 +522,8 @@ for place, row in enumerate(shown):
 # %% [markdown]
 # Find the first correct answer to each order, and what is correct before that: the keys or the values. In the stored run, the
 # first order is correct after 18 steps. The second has all keys by then, but a wrong item and a wrong quantity; it is correct
-# after 36. Look at the price of the first order after 36 steps: `correctness_reward` accepts 8.00 for 8, but `fields_reward`
-# does not, because `same_value` compares the numbers as text. So this correct answer would earn 2.8 and not 3.0.
+# after 36. Look at the price of the first order after 36 steps: `parse_json` reads 8.00 as 8, so this answer earns all 3
+# points.
 #
 # One thing was not rewarded: the prompt asks for *one line* of JSON, and no reward checks it. In the stored run, the answers
 # shown here are one line of JSON from step 18 on all the same. In an earlier run, they kept line breaks to the end.
