@@ -15,10 +15,11 @@ from pathlib import Path
 from benches import measured_on, only_write, read_stored, write_below
 from datasets import Dataset
 from peft import PeftModel
+from tiny_runs import untrained
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import completion_text, evaluate, is_strictly_right, load_policy, load_rows, model_path
+from grpo_utils import completion_text, evaluate, is_strictly_right, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import TAGS
 from grpo_utils.run.checkpoints import checkpoint_step
@@ -67,7 +68,7 @@ def settings(folder: str, metric: str) -> GRPOConfig:
 
 def train(reward, metric: str, folder: str, *callbacks) -> GRPOTrainer:
     """Train a new policy on one reward, with `truth` logged, and let the trainer choose by ``metric``."""
-    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, seed=0)
+    policy, tokenizer = untrained(seed=0)
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,

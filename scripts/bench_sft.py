@@ -16,9 +16,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, milestones_at
+from tiny_runs import Policy, milestones_at, untrained
 
-from grpo_utils import completion_text, is_strictly_right, load_policy, pass_rates, show_progress
+from grpo_utils import completion_text, is_strictly_right, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 
@@ -97,7 +97,7 @@ def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
 def after_sft(case: str, seed: int) -> tuple[Policy, dict, float]:
     """The policy after the first SFT run, a copy of its adapter, and its accuracy."""
     shown, _, held_out = data(case, seed)
-    policy = load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
+    policy = untrained(seed)
     sft_trainer(policy, shown, FIRST_STEPS, batch=20, seed=seed).train()
     adapter = {name: weight.detach().clone() for name, weight in policy[0].named_parameters() if weight.requires_grad}
     return policy, adapter, accuracy(policy, held_out, seed)

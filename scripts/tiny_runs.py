@@ -18,32 +18,34 @@ if TYPE_CHECKING:
 Policy = tuple["PeftModel", "PreTrainedTokenizerBase"]
 
 
-def untrained(seed: int) -> Policy:
-    """The tiny model with a fresh adapter."""
-    return load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
+def untrained(seed: int, rank: int = CPU.lora_rank) -> Policy:
+    """The tiny model with a fresh adapter.
+
+    ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
+    the rank.
+    """
+    how = dict(profile=replace(CPU, lora_rank=rank), backend="transformers", load_in_4bit=False, seed=seed)
+    return load_policy(CPU.models["qwen"], **how)
 
 
 def train_tiny(
     changes: dict,
     seed: int,
     steps: int,
-    rank: int = 16,
+    rank: int = CPU.lora_rank,
     rewards: Sequence[Callable] = (),
     milestones: Callable[[Policy], "TrainerCallback"] | None = None,
     trainer_type: Callable[..., "GRPOTrainer"] | None = None,
 ) -> tuple[Policy, list[dict]]:
     """Train with some arguments of the ``cpu`` profile changed: the policy with its tokenizer, and the log.
 
-    ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
-    the rank. ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03.
-    ``milestones`` makes a callback of the trainer, given the policy. ``trainer_type`` makes the trainer, instead of
-    `GRPOTrainer`.
+    ``rank`` is as in `untrained`. ``rewards`` are used alone and unweighted; without them, the rewards are those of
+    lesson 03. ``milestones`` makes a callback of the trainer, given the policy. ``trainer_type`` makes the trainer,
+    instead of `GRPOTrainer`.
     """
     from trl import GRPOConfig, GRPOTrainer
 
-    profile = replace(CPU, lora_rank=rank)
-    how = dict(profile=profile, backend="transformers", load_in_4bit=False, seed=seed)
-    policy, tokenizer = load_policy(CPU.models["qwen"], **how)
+    policy, tokenizer = untrained(seed, rank)
     functions, weights = (list(rewards), None) if rewards else math_rewards()
     usual = dict(output_dir="unused", max_steps=steps, lr_scheduler_type="constant", reward_weights=weights, seed=seed)
     trainer = (trainer_type or GRPOTrainer)(
