@@ -18,9 +18,8 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 import bench_sft
-from bench_sft import USUAL
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, milestones_at, train_tiny, untrained
+from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
@@ -121,7 +120,7 @@ def larger_teacher(seed: int) -> Policy:
     pairs = larger_pairs(seed)[PROMPTS : PROMPTS + WORKED]
     shown = Dataset.from_list([bench_sft.demonstration(*pair, wrong=False) for pair in pairs])
     policy = untrained(1000 + seed)
-    sft_trainer(policy, shown, LARGER_STEPS, TEACHER_RATE, 1000 + seed).train()
+    sft_trainer(policy, shown, **settings(1000 + seed, TEACHER_RATE, LARGER_STEPS), dataloader_drop_last=True).train()
     return merged(policy)
 
 
@@ -165,14 +164,6 @@ def distiller(
     return DistillationTrainer(policy[0], model, config, train_dataset=rows, processing_class=policy[1])
 
 
-def sft_trainer(policy: Policy, shown: "Dataset", steps: int, rate: float, seed: int) -> "Trainer":
-    from trl import SFTConfig, SFTTrainer
-
-    sizes = dict(max_length=128, completion_only_loss=True, dataloader_drop_last=True)
-    config = SFTConfig(tempfile.mkdtemp(), **settings(seed, rate, steps), **sizes)
-    return SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=shown)
-
-
 @functools.lru_cache(maxsize=2)
 def answers(case: str, seed: int) -> tuple["Dataset", list[bool], float]:
     """As many of the teacher's answers as the student is trained on, which are correct, and the CPU seconds."""
@@ -200,7 +191,7 @@ def trainer_of(case: str, arm: str, policy: Policy, rate: float, seed: int) -> "
     if arm == "filtered SFT":
         kept = [n for n, good in enumerate(right) if good]
         shown = shown.select([kept[n % len(kept)] for n in range(len(shown))])
-    return sft_trainer(policy, shown, milestones(seed)[-1], rate, seed)
+    return sft_trainer(policy, shown, **settings(seed, rate), dataloader_drop_last=True)
 
 
 def train(case: str, arm: str, seed: int, rate: float) -> dict:

@@ -1,5 +1,6 @@
 """Train the tiny model once for a bench, and evaluate it on held-out prompts."""
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import process_time
@@ -9,13 +10,17 @@ from grpo_utils import evaluate, load_policy, load_rows, math_rewards, show_prog
 from grpo_utils.profiles import CPU
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from peft import PeftModel
     from transformers import PreTrainedTokenizerBase, TrainerCallback
-    from trl import GRPOTrainer
+    from trl import GRPOTrainer, SFTTrainer
 
     from grpo_utils.evaluation.judging import Evaluation
 
 Policy = tuple["PeftModel", "PreTrainedTokenizerBase"]
+#: The settings of the benches that compare GRPO with other methods, whatever the method.
+USUAL = dict(lr_scheduler_type="constant", optim="adamw_torch", use_cpu=True, bf16=False, gradient_checkpointing=False)
+USUAL |= dict(save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=1)
 
 
 def untrained(seed: int, rank: int = CPU.lora_rank) -> Policy:
@@ -59,6 +64,18 @@ def train_tiny(
     show_progress(trainer)
     trainer.train()
     return (policy, tokenizer), trainer.state.log_history
+
+
+def sft_trainer(policy: Policy, shown: "Dataset", **changes: object) -> "SFTTrainer":
+    """A trainer on worked answers that prints no log; ``changes`` are its settings besides the `USUAL` ones."""
+    from transformers.trainer_callback import PrinterCallback
+    from trl import SFTConfig, SFTTrainer
+
+    settings = USUAL | dict(max_length=128, completion_only_loss=True) | changes
+    config = SFTConfig(tempfile.mkdtemp(), **settings)
+    trainer = SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=shown)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
 
 
 def held_out(policy: Policy, prompts: int, seed: int) -> "Evaluation":
