@@ -138,21 +138,18 @@ def settings(seed: int, rate: float, steps: int = 0) -> dict:
     return USUAL | dict(seed=seed, learning_rate=rate, max_steps=steps, per_device_train_batch_size=BATCH)
 
 
-def grpo_trainer(policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
-    from trl import GRPOConfig, GRPOTrainer
+def rewarded(arm: str, policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
+    """GRPO, or self-distillation: for a wrong completion, the student also reads a correct one of the same group."""
+    if arm == OWN:
+        from trl.experimental.sdpo import SDPOConfig as Config
+        from trl.experimental.sdpo import SDPOTrainer as Trainer
+    else:
+        from trl import GRPOConfig as Config
+        from trl import GRPOTrainer as Trainer
 
     sizes = dict(num_generations=8, max_completion_length=tokens)
-    config = GRPOConfig(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
-    return GRPOTrainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
-
-
-def own_teacher_trainer(policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
-    """The student is its own teacher: for a wrong completion, it also reads a correct one of the same group."""
-    from trl.experimental.sdpo import SDPOConfig, SDPOTrainer
-
-    sizes = dict(num_generations=8, max_completion_length=tokens)
-    config = SDPOConfig(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
-    return SDPOTrainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
+    config = Config(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
+    return Trainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
 
 
 def distiller(
@@ -181,10 +178,8 @@ def answers(case: str, seed: int) -> tuple["Dataset", list[bool], float]:
 
 def trainer_of(case: str, arm: str, policy: Policy, rate: float, seed: int) -> "Trainer":
     rows, tokens = task(CASES[case], seed).new, TOKENS[CASES[case]]
-    if arm == "GRPO":
-        return grpo_trainer(policy, rows, tokens, rate, seed)
-    if arm == OWN:
-        return own_teacher_trainer(policy, rows, tokens, rate, seed)
+    if arm in ("GRPO", OWN):
+        return rewarded(arm, policy, rows, tokens, rate, seed)
     if arm == "distillation":
         return distiller(policy, teacher(case, seed)[0], rows, tokens, rate, seed)
     shown, right, _ = answers(case, seed)
