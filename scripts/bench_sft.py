@@ -16,9 +16,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from lesson_functions import of_lesson
 from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, untrained
 
-from grpo_utils import completion_text, is_strictly_right, pass_rates, show_progress
+from grpo_utils import pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 
@@ -62,12 +63,6 @@ def data(case: str, seed: int) -> tuple["Dataset", "Dataset", "Dataset"]:
     return Dataset.from_list(shown), Dataset.from_list(new), Dataset.from_list(held_out)
 
 
-def correct(completions: list[list[dict]], answer: list[str], **kwargs: object) -> list[float]:
-    """The reward of lesson 09: 1 for a correct answer in the format, otherwise 0."""
-    texts = [completion_text(completion) for completion in completions]
-    return [float(is_strictly_right(text, gold)) for text, gold in zip(texts, answer, strict=True)]
-
-
 def trainer_on_answers(policy: Policy, shown: "Dataset", steps: int, batch: int, seed: int) -> "Trainer":
     repeated = shown.select([n % len(shown) for n in range(max(batch, len(shown)))])  # at least one whole batch
     sizes = dict(per_device_train_batch_size=batch, max_steps=steps, dataloader_drop_last=True)
@@ -79,7 +74,7 @@ def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
 
     sizes = dict(num_generations=8, per_device_train_batch_size=64, max_completion_length=40, max_steps=STEP)
     config = GRPOConfig(tempfile.mkdtemp(), learning_rate=RATE, seed=seed, **sizes, **USUAL)
-    trainer = GRPOTrainer(policy[0], correct, config, new, processing_class=policy[1])
+    trainer = GRPOTrainer(policy[0], of_lesson("09_sft_then_grpo", "correct"), config, new, processing_class=policy[1])
     show_progress(trainer)
     return trainer
 
