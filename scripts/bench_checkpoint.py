@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from address import ROOT
 from benches import measured_on, only_write, read_stored, write_below
 from datasets import Dataset
 from lesson_functions import of_lesson
@@ -24,7 +25,6 @@ from grpo_utils import evaluate, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.run.checkpoints import checkpoint_step
 
-ROOT = Path(__file__).parent.parent
 PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"
 STEPS, EVERY, VALIDATION, TEST = 30, 3, 64, 200
