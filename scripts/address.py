@@ -14,13 +14,10 @@ import json
 import posixpath
 import re
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
-from install_cell import with_address
+from install_cell import HOST, ROOT, with_address
 
-ROOT = Path(__file__).parent.parent
-HOST = "https://github.com/"
 COLAB = "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
 KAGGLE = "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]"
 START = "To run this lesson in Colab"

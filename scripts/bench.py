@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 import minutes
 import psutil
+from address import ROOT
 from benches import RESULTS, measured_on, peak_memory, provenance, put
 
 from grpo_utils import PROFILES, math_rewards
 from grpo_utils.evaluation.statistics import Rate
 from grpo_utils.profiles import FAMILIES
 
-ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 KEPT = ROOT / "outputs" / "bench"
 SEEDS = range(5)

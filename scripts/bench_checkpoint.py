@@ -12,39 +12,30 @@ import tempfile
 import time
 from pathlib import Path
 
+from address import ROOT
 from benches import measured_on, only_write, read_stored, write_below
 from datasets import Dataset
+from lesson_functions import of_lesson
 from peft import PeftModel
+from tiny_runs import untrained
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import completion_text, evaluate, is_strictly_right, load_policy, load_rows, model_path
+from grpo_utils import evaluate, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
-from grpo_utils.rewards import TAGS
 from grpo_utils.run.checkpoints import checkpoint_step
 
-ROOT = Path(__file__).parent.parent
 PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"
 STEPS, EVERY, VALIDATION, TEST = 30, 3, 64, 200
 TRUTH = "eval_rewards/truth/mean"
-
-
-def count_tags(completions, **kwargs) -> list[float]:
-    """A reward without an upper limit: a quarter for each tag (lesson 02)."""
-    texts = [completion_text(completion) for completion in completions]
-    return [0.25 * sum(text.count(tag) for tag in TAGS) for text in texts]
+#: A reward without an upper limit, a quarter for each tag; and whether an answer is correct, which is never trained on.
+count_tags, truth = (of_lesson("02_rewards", name) for name in ("count_tags", "truth"))
 
 
 def capped_tags(completions, **kwargs) -> list[float]:
-    """The same, but at most 1.0, so that it saturates."""
+    """`count_tags`, but at most 1.0, so that it saturates."""
     return [min(1.0, score) for score in count_tags(completions)]
-
-
-def truth(completions, answer, **kwargs) -> list[float]:
-    """1.0 if an answer is correct and correctly formatted; never trained on."""
-    texts = [completion_text(completion) for completion in completions]
-    return [float(is_strictly_right(text, gold)) for text, gold in zip(texts, answer, strict=True)]
 
 
 def held_out() -> Dataset:
@@ -67,7 +58,7 @@ def settings(folder: str, metric: str) -> GRPOConfig:
 
 def train(reward, metric: str, folder: str, *callbacks) -> GRPOTrainer:
     """Train a new policy on one reward, with `truth` logged, and let the trainer choose by ``metric``."""
-    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, seed=0)
+    policy, tokenizer = untrained(seed=0)
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,

@@ -10,14 +10,12 @@ and fresh ones.
 
 import random
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-from bench_sft import USUAL
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, train_tiny, untrained
+from tiny_runs import Policy, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, logged
 from grpo_utils.evaluation.statistics import paired_difference
@@ -91,22 +89,15 @@ def demonstration(row: dict) -> dict:
 def leak(seed: int) -> dict:
     """Train on the first held-out questions; ask these and fresh ones."""
     from datasets import Dataset
-    from transformers.trainer_callback import PrinterCallback
-    from trl import SFTConfig, SFTTrainer
 
     rows = load_rows("addition", "test", LEAKED + FRESH)
     leaked, fresh = rows.select(range(LEAKED)), rows.select(range(LEAKED, LEAKED + FRESH))
-    policy, tokenizer = untrained(seed)
-    sizes = dict(max_length=128, completion_only_loss=True, per_device_train_batch_size=50, max_steps=LEAK_STEPS)
-    settings = USUAL | sizes | dict(learning_rate=LEAK_RATE, seed=seed)
-    config = SFTConfig(tempfile.mkdtemp(), **settings)
-    shown = Dataset.from_list([demonstration(row) for row in leaked])
-    trainer = SFTTrainer(policy, args=config, processing_class=tokenizer, train_dataset=shown)
-    trainer.remove_callback(PrinterCallback)
-    trainer.train()
+    policy, shown = untrained(seed), Dataset.from_list([demonstration(row) for row in leaked])
+    sizes = dict(per_device_train_batch_size=50, max_steps=LEAK_STEPS)
+    sft_trainer(policy, shown, learning_rate=LEAK_RATE, seed=seed, **sizes).train()
     parts = dict(leaked=leaked, fresh=fresh)
     decoding = dict(max_new_tokens=32, temperature=1.0, seed=seed)
-    found = {name: evaluate(policy, tokenizer, part, **decoding) for name, part in parts.items()}
+    found = {name: evaluate(*policy, part, **decoding) for name, part in parts.items()}
     return {name: one.greedy_accuracy.value for name, one in found.items()}
 
 

@@ -18,9 +18,8 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 import bench_sft
-from bench_sft import USUAL
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, milestones_at, train_tiny, untrained
+from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
@@ -121,7 +120,7 @@ def larger_teacher(seed: int) -> Policy:
     pairs = larger_pairs(seed)[PROMPTS : PROMPTS + WORKED]
     shown = Dataset.from_list([bench_sft.demonstration(*pair, wrong=False) for pair in pairs])
     policy = untrained(1000 + seed)
-    sft_trainer(policy, shown, LARGER_STEPS, TEACHER_RATE, 1000 + seed).train()
+    sft_trainer(policy, shown, **settings(1000 + seed, TEACHER_RATE, LARGER_STEPS), dataloader_drop_last=True).train()
     return merged(policy)
 
 
@@ -139,21 +138,18 @@ def settings(seed: int, rate: float, steps: int = 0) -> dict:
     return USUAL | dict(seed=seed, learning_rate=rate, max_steps=steps, per_device_train_batch_size=BATCH)
 
 
-def grpo_trainer(policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
-    from trl import GRPOConfig, GRPOTrainer
+def rewarded(arm: str, policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
+    """GRPO, or self-distillation: for a wrong completion, the student also reads a correct one of the same group."""
+    if arm == OWN:
+        from trl.experimental.sdpo import SDPOConfig as Config
+        from trl.experimental.sdpo import SDPOTrainer as Trainer
+    else:
+        from trl import GRPOConfig as Config
+        from trl import GRPOTrainer as Trainer
 
     sizes = dict(num_generations=8, max_completion_length=tokens)
-    config = GRPOConfig(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
-    return GRPOTrainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
-
-
-def own_teacher_trainer(policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
-    """The student is its own teacher: for a wrong completion, it also reads a correct one of the same group."""
-    from trl.experimental.sdpo import SDPOConfig, SDPOTrainer
-
-    sizes = dict(num_generations=8, max_completion_length=tokens)
-    config = SDPOConfig(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
-    return SDPOTrainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
+    config = Config(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
+    return Trainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
 
 
 def distiller(
@@ -163,14 +159,6 @@ def distiller(
 
     config = DistillationConfig(tempfile.mkdtemp(), **settings(seed, rate), max_completion_length=tokens, beta=1.0)
     return DistillationTrainer(policy[0], model, config, train_dataset=rows, processing_class=policy[1])
-
-
-def sft_trainer(policy: Policy, shown: "Dataset", steps: int, rate: float, seed: int) -> "Trainer":
-    from trl import SFTConfig, SFTTrainer
-
-    sizes = dict(max_length=128, completion_only_loss=True, dataloader_drop_last=True)
-    config = SFTConfig(tempfile.mkdtemp(), **settings(seed, rate, steps), **sizes)
-    return SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=shown)
 
 
 @functools.lru_cache(maxsize=2)
@@ -190,17 +178,15 @@ def answers(case: str, seed: int) -> tuple["Dataset", list[bool], float]:
 
 def trainer_of(case: str, arm: str, policy: Policy, rate: float, seed: int) -> "Trainer":
     rows, tokens = task(CASES[case], seed).new, TOKENS[CASES[case]]
-    if arm == "GRPO":
-        return grpo_trainer(policy, rows, tokens, rate, seed)
-    if arm == OWN:
-        return own_teacher_trainer(policy, rows, tokens, rate, seed)
+    if arm in ("GRPO", OWN):
+        return rewarded(arm, policy, rows, tokens, rate, seed)
     if arm == "distillation":
         return distiller(policy, teacher(case, seed)[0], rows, tokens, rate, seed)
     shown, right, _ = answers(case, seed)
     if arm == "filtered SFT":
         kept = [n for n, good in enumerate(right) if good]
         shown = shown.select([kept[n % len(kept)] for n in range(len(shown))])
-    return sft_trainer(policy, shown, milestones(seed)[-1], rate, seed)
+    return sft_trainer(policy, shown, **settings(seed, rate), dataloader_drop_last=True)
 
 
 def train(case: str, arm: str, seed: int, rate: float) -> dict:

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from address import ROOT
 from benches import measured_on, provenance, refuse_arguments, write_below
 
 from grpo_check.preflight.estimate import (
@@ -29,7 +30,6 @@ from grpo_check.preflight.estimate import (
 from grpo_check.preflight.sizes import model_sizes
 from grpo_utils.profiles import BACKENDS, CPU, PROFILES, prepare_machine
 
-ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "preflight.md"
 MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
 GPUS = "## GPUs: estimated, never run"

@@ -21,6 +21,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent / "tiny"))
 
+from address import ROOT
 from benches import measured_on, only_write, read_stored, versions_text, write_below
 from mixture import rows as mixture_rows
 
@@ -45,7 +46,6 @@ from grpo_utils.rewards.text import completion_text
 from grpo_utils.run.generating import generate
 from grpo_utils.run.measuring import mcnemar_p_value, wilson_interval
 
-ROOT = Path(__file__).parent.parent
 PAGE, STORED = ROOT / "docs" / "pilot.md", Path(__file__).with_suffix(".json")
 RAW = ROOT / "outputs" / "bench_pilot.jsonl"
 MARK = "<!-- measured: written by `make bench-pilot`, do not edit below -->"

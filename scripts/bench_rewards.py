@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hostile
+from address import ROOT
 from benches import measured_on, peak_memory, provenance, refuse_arguments, write_below
 
 from grpo_check.reward_lab.forms import FORMS
@@ -37,7 +38,6 @@ from grpo_utils.rewards import (
 )
 from grpo_utils.run.measuring import wilson_interval
 
-ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "rewards.md"
 MARK = "<!-- measured: written by `make bench-rewards`, do not edit below -->"
 BOXED = next(form for form in FORMS if str(form) == "… \\boxed{…}")

@@ -12,6 +12,7 @@ from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
+from address import ROOT
 from benches import difference_text, measured_on, only_write, provenance, read_stored, write_below
 from svg import save_svg
 from tiny_runs import held_out, train_tiny
@@ -21,7 +22,6 @@ from grpo_utils.evaluation.judging import Evaluation
 from grpo_utils.plots.base import GOOD, OTHERS, WIDTH, show_whole_share
 from grpo_utils.profiles import CPU, prepare_machine
 
-ROOT = Path(__file__).parent.parent
 PAGE, FIGURES, STORED = ROOT / "docs" / "settings.md", ROOT / "docs" / "figures", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-settings`, do not edit below -->"
 SEEDS, STEPS, PROMPTS = range(3), 10, 200

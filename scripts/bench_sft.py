@@ -16,9 +16,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, milestones_at
+from lesson_functions import of_lesson
+from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, untrained
 
-from grpo_utils import completion_text, is_strictly_right, load_policy, pass_rates, show_progress
+from grpo_utils import pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 
@@ -36,8 +37,6 @@ WRONG = """
 In a wrong worked answer, the smaller number is called the larger one. The case with 50 of them was added after the
 other two were measured.
 """
-USUAL = dict(learning_rate=RATE, lr_scheduler_type="constant", optim="adamw_torch", use_cpu=True, bf16=False)
-USUAL |= dict(gradient_checkpointing=False, save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=1)
 
 
 def asked(a: int, b: int) -> dict:
@@ -64,31 +63,18 @@ def data(case: str, seed: int) -> tuple["Dataset", "Dataset", "Dataset"]:
     return Dataset.from_list(shown), Dataset.from_list(new), Dataset.from_list(held_out)
 
 
-def correct(completions: list[list[dict]], answer: list[str], **kwargs: object) -> list[float]:
-    """The reward of lesson 09: 1 for a correct answer in the format, otherwise 0."""
-    texts = [completion_text(completion) for completion in completions]
-    return [float(is_strictly_right(text, gold)) for text, gold in zip(texts, answer, strict=True)]
-
-
-def sft_trainer(policy: Policy, shown: "Dataset", steps: int, batch: int, seed: int) -> "Trainer":
-    from transformers.trainer_callback import PrinterCallback
-    from trl import SFTConfig, SFTTrainer
-
-    sizes = dict(max_length=128, completion_only_loss=True, per_device_train_batch_size=batch, max_steps=steps)
-    config = SFTConfig(tempfile.mkdtemp(), seed=seed, **sizes, **USUAL)
+def trainer_on_answers(policy: Policy, shown: "Dataset", steps: int, batch: int, seed: int) -> "Trainer":
     repeated = shown.select([n % len(shown) for n in range(max(batch, len(shown)))])  # at least one whole batch
-    config.dataloader_drop_last = True
-    trainer = SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=repeated)
-    trainer.remove_callback(PrinterCallback)
-    return trainer
+    sizes = dict(per_device_train_batch_size=batch, max_steps=steps, dataloader_drop_last=True)
+    return sft_trainer(policy, repeated, learning_rate=RATE, seed=seed, **sizes)
 
 
 def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
     from trl import GRPOConfig, GRPOTrainer
 
     sizes = dict(num_generations=8, per_device_train_batch_size=64, max_completion_length=40, max_steps=STEP)
-    config = GRPOConfig(tempfile.mkdtemp(), seed=seed, **sizes, **USUAL)
-    trainer = GRPOTrainer(policy[0], correct, config, new, processing_class=policy[1])
+    config = GRPOConfig(tempfile.mkdtemp(), learning_rate=RATE, seed=seed, **sizes, **USUAL)
+    trainer = GRPOTrainer(policy[0], of_lesson("09_sft_then_grpo", "correct"), config, new, processing_class=policy[1])
     show_progress(trainer)
     return trainer
 
@@ -97,8 +83,8 @@ def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
 def after_sft(case: str, seed: int) -> tuple[Policy, dict, float]:
     """The policy after the first SFT run, a copy of its adapter, and its accuracy."""
     shown, _, held_out = data(case, seed)
-    policy = load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
-    sft_trainer(policy, shown, FIRST_STEPS, batch=20, seed=seed).train()
+    policy = untrained(seed)
+    trainer_on_answers(policy, shown, FIRST_STEPS, batch=20, seed=seed).train()
     adapter = {name: weight.detach().clone() for name, weight in policy[0].named_parameters() if weight.requires_grad}
     return policy, adapter, accuracy(policy, held_out, seed)
 
@@ -116,7 +102,7 @@ def train(case: str, arm: str, seed: int) -> dict:
     if arm == "GRPO":
         steps, trainer = [STEP], grpo_trainer(policy, new, seed)
     else:
-        steps, trainer = SFT_STEPS, sft_trainer(policy, shown, SFT_STEPS[-1], batch=64, seed=seed)
+        steps, trainer = SFT_STEPS, trainer_on_answers(policy, shown, SFT_STEPS[-1], batch=64, seed=seed)
     points: list[dict] = []
     trainer.add_callback(milestones_at(steps, lambda: accuracy(policy, held_out, seed), points))
     trainer.train()

@@ -127,11 +127,20 @@ def put(title: str, text: str) -> None:
 
 def write_below(page: Path, mark: str, text: str) -> None:
     """Replace a page from ``mark`` to its end; the text begins with the mark."""
-    above = page.read_text(encoding="utf-8").partition(mark)[0]
+    above, _ = split_at(mark, page.read_text(encoding="utf-8"), page)
     page.write_text(above + text, encoding="utf-8")
 
 
 def write_between(page: Path, begin: str, end: str, text: str) -> None:
     """Replace a page from ``begin`` to ``end``; the text begins and ends with these marks."""
-    old = page.read_text(encoding="utf-8")
-    page.write_text(old.partition(begin)[0] + text + old.partition(end)[2], encoding="utf-8")
+    above, rest = split_at(begin, page.read_text(encoding="utf-8"), page)
+    _, below = split_at(end, rest, page)
+    page.write_text(above + text + below, encoding="utf-8")
+
+
+def split_at(mark: str, text: str, page: Path) -> tuple[str, str]:
+    """The text of a page before and after a mark. Without it, stop: nobody can tell what of the page to keep."""
+    above, found, below = text.partition(mark)
+    if not found:
+        sys.exit(f"Error: {page.name} does not have the mark {mark.strip()!r} where it belongs; nothing was written.")
+    return above, below

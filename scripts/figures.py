@@ -13,11 +13,11 @@ from typing import NamedTuple
 import bench_real
 import matplotlib
 import nbformat
+from address import ROOT
 from svg import save_svg
 
 from grpo_utils.plots.runs import reward_and_truth
 
-ROOT = Path(__file__).parent.parent
 LESSON, RUN_LESSON, README = (
     ROOT / name for name in ("notebooks/02_rewards.ipynb", "notebooks/03_grpo_lora.ipynb", "README.md")
 )

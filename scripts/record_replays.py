@@ -10,7 +10,6 @@ of `make real`, which takes too long to be trained here.
 """
 
 import argparse
-import ast
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,12 +18,13 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from address import ROOT
+from lesson_functions import of_lesson
 from replay_animation import animation
 from tiny_runs import train_tiny
 
 from grpo_check.replay import Recording, read_run
 from grpo_check.replay.page import page_of, run_of, runs_of
-from grpo_utils import completion_text, incremental_format_reward, is_strictly_right
+from grpo_utils import incremental_format_reward
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
@@ -37,15 +37,6 @@ SEED, TITLE = 0, "Watch it cheat"
 REAL, CORRECT = "A real model, partial credit: sound", "correctness_reward"
 READ = "Press Play, or drag the slider, and read what the policy writes."
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
-
-
-def of_lesson(lesson: str, name: str) -> Callable[..., list[float]]:
-    """A function that a cell of a lesson defines."""
-    cells = ast.parse((ROOT / "notebooks" / "source" / f"{lesson}.py").read_text(encoding="utf-8")).body
-    [function] = [cell for cell in cells if isinstance(cell, ast.FunctionDef) and cell.name == name]
-    known = {"completion_text": completion_text, "is_strictly_right": is_strictly_right}
-    exec(compile(ast.Module([function], []), lesson, "exec"), known)
-    return known[name]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Train the tiny model once for a bench, and evaluate it on held-out prompts."""
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import process_time
@@ -9,41 +10,56 @@ from grpo_utils import evaluate, load_policy, load_rows, math_rewards, show_prog
 from grpo_utils.profiles import CPU
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from peft import PeftModel
     from transformers import PreTrainedTokenizerBase, TrainerCallback
-    from trl import GRPOTrainer
+    from trl import GRPOTrainer, SFTTrainer
 
     from grpo_utils.evaluation.judging import Evaluation
 
 Policy = tuple["PeftModel", "PreTrainedTokenizerBase"]
+#: The settings of the benches that compare GRPO with other methods, whatever the method.
+USUAL = {
+    "lr_scheduler_type": "constant",
+    "optim": "adamw_torch",
+    "use_cpu": True,
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "save_strategy": "no",
+    "report_to": "none",
+    "disable_tqdm": True,
+    "logging_steps": 1,
+}
 
 
-def untrained(seed: int) -> Policy:
-    """The tiny model with a fresh adapter."""
-    return load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
+def untrained(seed: int, rank: int = CPU.lora_rank) -> Policy:
+    """The tiny model with a fresh adapter.
+
+    ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
+    the rank.
+    """
+    how = dict(profile=replace(CPU, lora_rank=rank), backend="transformers", load_in_4bit=False, seed=seed)
+    return load_policy(CPU.models["qwen"], **how)
 
 
 def train_tiny(
     changes: dict,
     seed: int,
     steps: int,
-    rank: int = 16,
+    rank: int = CPU.lora_rank,
     rewards: Sequence[Callable] = (),
     milestones: Callable[[Policy], "TrainerCallback"] | None = None,
     trainer_type: Callable[..., "GRPOTrainer"] | None = None,
 ) -> tuple[Policy, list[dict]]:
     """Train with some arguments of the ``cpu`` profile changed: the policy with its tokenizer, and the log.
 
-    ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
-    the rank. ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03.
-    ``milestones`` makes a callback of the trainer, given the policy. ``trainer_type`` makes the trainer, instead of
-    `GRPOTrainer`.
+    ``rank`` is as in `untrained`. ``rewards`` are used alone and unweighted; without them, the rewards are those of
+    lesson 03. ``milestones`` makes a callback of the trainer, given the policy. ``trainer_type`` makes the trainer,
+    instead of `GRPOTrainer`.
     """
     from trl import GRPOConfig, GRPOTrainer
 
-    profile = replace(CPU, lora_rank=rank)
-    how = dict(profile=profile, backend="transformers", load_in_4bit=False, seed=seed)
-    policy, tokenizer = load_policy(CPU.models["qwen"], **how)
+    policy, tokenizer = untrained(seed, rank)
     functions, weights = (list(rewards), None) if rewards else math_rewards()
     usual = dict(output_dir="unused", max_steps=steps, lr_scheduler_type="constant", reward_weights=weights, seed=seed)
     trainer = (trainer_type or GRPOTrainer)(
@@ -57,6 +73,18 @@ def train_tiny(
     show_progress(trainer)
     trainer.train()
     return (policy, tokenizer), trainer.state.log_history
+
+
+def sft_trainer(policy: Policy, shown: "Dataset", **changes: object) -> "SFTTrainer":
+    """A trainer on worked answers that prints no log; ``changes`` are its settings besides the `USUAL` ones."""
+    from transformers.trainer_callback import PrinterCallback
+    from trl import SFTConfig, SFTTrainer
+
+    settings = USUAL | dict(max_length=128, completion_only_loss=True) | changes
+    config = SFTConfig(tempfile.mkdtemp(), **settings)
+    trainer = SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=shown)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
 
 
 def held_out(policy: Policy, prompts: int, seed: int) -> "Evaluation":

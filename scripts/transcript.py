@@ -4,11 +4,11 @@ In a source, `{{transcript}}` is the place of the quote. `make notebooks` reads 
 """
 
 import re
-from pathlib import Path
 
 import nbformat
+from address import ROOT
 
-REAL = Path(__file__).parent.parent / "notebooks" / "14_real_model.ipynb"
+REAL = ROOT / "notebooks" / "14_real_model.ipynb"
 MARK = "{{transcript}}"
 ANSWER = re.compile(r"^after (\d+) steps: ", re.MULTILINE)
 ACCURACY = re.compile(r"^greedy +([\d.]+) +([\d.]+) ", re.MULTILINE)

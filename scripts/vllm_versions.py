@@ -12,8 +12,8 @@ import subprocess
 import sys
 from datetime import date
 from importlib import metadata
-from pathlib import Path
 
+from address import ROOT
 from benches import write_between
 from install import pin
 from packaging.requirements import Requirement
@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from refresh_image import frozen
 from rule_tables import BEGIN, END, table
 
-PAGE = Path(__file__).parent.parent / "docs" / "t4.md"
+PAGE = ROOT / "docs" / "t4.md"
 MARK = BEGIN.format("vLLM's versions").replace("rule_tables", "vllm_versions")
 #: The oldest minor version in the table: 0.11 is what Unsloth's notebooks install on a T4.
 OLDEST = 11

@@ -33,3 +33,23 @@ def test_a_bench_that_stores_nothing_refuses_to_write_without_measuring(bench, m
     monkeypatch.setattr(sys, "argv", [f"{bench.__name__}.py", "--write"])
     with pytest.raises(SystemExit, match="unknown argument '--write': this bench stores nothing"):
         bench.main()
+
+
+@pytest.mark.parametrize("page", ["# Page\n\nwritten by hand\n", "<!-- end -->\n\n# Page\n\n<!-- begin -->\nold\n"])
+def test_a_page_that_lost_a_mark_is_refused_and_stays_as_it_is(page, tmp_path):
+    """The fault: what follows was deleted from the page, or a second copy came to its end, and nothing said so."""
+    path = tmp_path / "page.md"
+    path.write_text(page, encoding="utf-8")
+    with pytest.raises(SystemExit, match="page.md does not have the mark '<!-- below -->'"):
+        benches.write_below(path, "<!-- below -->", "<!-- below -->\nnew\n")
+    with pytest.raises(SystemExit, match="page.md does not have the mark '<!-- (begin|end) -->'"):
+        benches.write_between(path, "<!-- begin -->", "<!-- end -->", "<!-- begin -->\nnew\n<!-- end -->")
+    assert path.read_text(encoding="utf-8") == page
+
+
+def test_writing_between_two_marks_keeps_the_rest_of_the_page(tmp_path):
+    path = tmp_path / "page.md"
+    page = "above\n<!-- a table -->\n<!-- end -->\nmiddle\n<!-- begin -->\n{}\n<!-- end -->\nbelow\n"
+    path.write_text(page.format("old"), encoding="utf-8")
+    benches.write_between(path, "<!-- begin -->", "<!-- end -->", "<!-- begin -->\nnew\n<!-- end -->")
+    assert path.read_text(encoding="utf-8") == page.format("new")

@@ -1,6 +1,5 @@
 """scale_out: two processes learn what one learns, a lost node costs its last steps alone, and the files are sound."""
 
-import json
 import os
 import re
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from lessons import report_in
 from template_projects import ALONE, check_report, in_folder, stopped_at
 from trl.scripts.vllm_serve import make_parser
 
@@ -184,10 +184,6 @@ def launched(folder, *command: str, seconds: int = 300) -> subprocess.CompletedP
     )
 
 
-def report_of(folder: Path) -> dict:
-    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
-
-
 TWO = ["torchrun", "--nproc_per_node", "2", "train.py", "--config", "config.cpu.yaml"]
 
 
@@ -216,7 +212,7 @@ def test_accelerate_launches_with_the_ddp_file(scale_out):
         scale_out, *command, "--config", "config.cpu.yaml", *FEW, "--max_steps", "2", "--load_in_4bit", "true"
     )
     assert "The weights of 2 processes are identical" in run.stdout, run.stderr[-2000:]
-    assert report_of(scale_out / "outputs" / "scale")["engine"] == "ddp"
+    assert report_in(scale_out / "outputs" / "scale")["engine"] == "ddp"
 
 
 def free_port() -> int:
@@ -269,7 +265,7 @@ def test_a_lost_node_costs_the_steps_since_the_last_checkpoint_and_nothing_else(
     assert "Resuming from outputs/lost/checkpoint-4." in said, said[-3000:]
     whole = said_by_both(nodes(scale_out, "outputs/unbroken"))
     assert "step    8" in whole, whole[-3000:]
-    lost, unbroken = (report_of(scale_out / "outputs" / name) for name in ("lost", "unbroken"))
+    lost, unbroken = (report_in(scale_out / "outputs" / name) for name in ("lost", "unbroken"))
     assert (lost["before"], lost["after"], lost["steps"]) == (unbroken["before"], unbroken["after"], 8)
 
 
@@ -281,7 +277,7 @@ def test_ctrl_c_stops_all_processes_after_the_same_step(scale_out):
     assert (checkpoint / "rng_state_0.pth").exists() and (checkpoint / "rng_state_1.pth").exists()
     step = int(checkpoint.name.removeprefix("checkpoint-"))
     rest = launched(scale_out, *command, "--max_steps", str(step + 1))
-    assert rest.returncode == 0 and report_of(checkpoint.parent)["steps"] == step + 1, rest.stderr[-3000:]
+    assert rest.returncode == 0 and report_in(checkpoint.parent)["steps"] == step + 1, rest.stderr[-3000:]
 
 
 @pytest.mark.upgrade
@@ -292,14 +288,14 @@ def test_fsdp2_trains_saves_and_goes_on_with_the_cpu_taken_for_a_gpu(scale_out):
     what = ["--config", "config.cpu.yaml", *FEW, "--max_steps", "6"]
     whole = launched(scale_out, *start, *what, "--output_dir", "outputs/sharded")
     assert whole.returncode == 0, whole.stderr[-3000:]
-    report = report_of(scale_out / "outputs" / "sharded")
+    report = report_in(scale_out / "outputs" / "sharded")
     assert report["engine"] == "fsdp" and report["processes"] == 2
     folder = scale_out / "outputs" / "sharded"
     (folder / "report.json").unlink()
     shutil.rmtree(folder / "checkpoint-6")  # as if it had died after step 5
     rest = launched(scale_out, *start, *what, "--output_dir", "outputs/sharded")
     assert "Resuming from outputs/sharded/checkpoint-4." in rest.stdout, rest.stderr[-3000:]
-    again = report_of(folder)
+    again = report_in(folder)
     assert (again["before"], again["after"], again["steps"]) == (report["before"], report["after"], 6)
 
 
@@ -311,8 +307,8 @@ def test_a_sharded_run_that_died_in_its_last_evaluation_comes_to_its_end(scale_o
     start += ["--mixed_precision", "no", ROOT / "tests" / "fsdp_on_cpu.py", "train.py"]
     what = [*start, "--config", "config.cpu.yaml", *FEW, "--max_steps", "4", "--output_dir", "outputs/late"]
     assert launched(scale_out, *what).returncode == 0
-    report = report_of(scale_out / "outputs" / "late")
+    report = report_in(scale_out / "outputs" / "late")
     (scale_out / "outputs" / "late" / "report.json").unlink()
     rest = launched(scale_out, *what)
     assert rest.returncode == 0 and "step    3" in rest.stdout and "step    2" not in rest.stdout, rest.stderr[-3000:]
-    assert report_of(scale_out / "outputs" / "late")["after"] == report["after"]
+    assert report_in(scale_out / "outputs" / "late")["after"] == report["after"]

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from lessons import report_in
 from template_lib import folder
 from template_projects import ALONE, FAST, in_folder, stopped_at
 
@@ -36,10 +37,6 @@ def died(whole, tmp_path):
     project = shutil.copytree(whole, tmp_path / "project")
     (project / "outputs" / "basic" / "report.json").unlink()
     return project
-
-
-def report_in(output) -> dict:
-    return json.loads((output / "report.json").read_text(encoding="utf-8"))
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(whole):
@@ -213,7 +210,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_the_run_goes_on_when_th
     )  # fmt: skip
     assert "Error: the disk is full" in run.stderr and "the same command continues" in run.stderr, run.stderr[-3000:]
     assert "checkpoint-2\n" in run.stdout and "Resuming from outputs/full/checkpoint-" in run.stdout, run.stdout
-    assert run.returncode == 0 and json.loads((folder / "report.json").read_text())["steps"] == 6
+    assert run.returncode == 0 and report_in(folder)["steps"] == 6
 
 
 def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, monkeypatch):
