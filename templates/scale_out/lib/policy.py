@@ -118,14 +118,17 @@ def load_with_transformers(
     return get_peft_model(policy, LoraConfig(**lora, task_type="CAUSAL_LM")), tokenizer
 
 
-def load_base(name: str, *, dtype: "torch.dtype", load_in_4bit: bool, device_map: object) -> object:
-    """A base model from plain transformers, without an adapter; 4-bit means NF4 with double quantization."""
+def load_base(name: str, *, dtype: "torch.dtype | str", load_in_4bit: bool, device_map: object) -> object:
+    """A base model from plain transformers, without an adapter; 4-bit means NF4 with double quantization.
+
+    Without 4 bits, ``dtype`` may be "auto": as the weights were saved.
+    """
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-    four_bits = BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
-    )
-    quantization = four_bits if load_in_4bit else None
+    quantization = None
+    if load_in_4bit:
+        four_bits = dict(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
+        quantization = BitsAndBytesConfig(**four_bits, bnb_4bit_compute_dtype=dtype)
     policy = AutoModelForCausalLM.from_pretrained(
         name, dtype=dtype, quantization_config=quantization, device_map=device_map
     )
