@@ -13,7 +13,7 @@ from conftest import ROOT
 import grpo_check
 
 #: All that the checks need of the course's package.
-ROOMS = ("data.filters", "errors", "install", "profiles", "rewards", "run.generating", "run.measuring", "run.policy")
+ROOMS = ("data.filters", "errors", "profiles", "rewards", "run.generating", "run.measuring", "run.policy")
 FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{room}" for room in ROOMS)}
 LIGHT = """
 import sys

@@ -10,8 +10,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 
@@ -219,7 +218,19 @@ def p_text(p_value: float) -> str:
 
 def versions() -> dict[str, str]:
     """The installed versions of the packages that affect a run."""
-    return {name: version(name) if find_spec(name) else "not installed" for name in PACKAGES}
+    return {name: installed_version(name) or "not installed" for name in PACKAGES}
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, or None. A folder of that name can be imported, but has no version.
+
+    >>> installed_version("no-such-package") is None
+    True
+    """
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def machine() -> dict:
