@@ -5,8 +5,10 @@ A lib/ is the same in every template (test_templates.py), so most of this asks b
 
 import json
 import os
+from pathlib import Path
 
 import pytest
+import yaml
 from conftest import ROOT
 from datasets import Dataset
 from template_lib import folder, measuring, policy, scoring, start
@@ -339,6 +341,15 @@ def test_a_stage_without_weights_or_effect_and_a_config_without_a_plan_are_refus
     (tmp_path / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
     with imported(ROOT / "templates" / "multi_stage", "plan") as [plan], pytest.raises(SystemExit, match=said):
         plan.read_stages(profile)
+
+
+def test_a_stage_may_have_the_yaml_that_a_config_may_have(here):
+    """It became the options `--save_strategy False --scale_rewards False --vllm_mode None`, which were refused."""
+    stage = yaml.safe_load("{name: one, save_strategy: no, scale_rewards: false, vllm_mode: null, use_vllm: no}")
+    with imported(ROOT / "templates" / "multi_stage", "plan") as [plan]:
+        training = start.parse(PLAIN, plan.options_of(stage, 1, Path("outputs"))).training
+    assert training.save_strategy == "no" and training.scale_rewards == "none"
+    assert training.vllm_mode == start.parse(PLAIN).training.vllm_mode and training.use_vllm is False
 
 
 def test_the_rows_of_every_stage_are_counted_with_its_own_settings(tmp_path):
