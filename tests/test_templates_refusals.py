@@ -11,7 +11,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from datasets import Dataset
-from template_lib import folder, measuring, policy, scoring, start
+from template_lib import evaluating, folder, loading, scoring, start
 from template_projects import ALONE, FAST, OWN_REWARDS, imported, in_folder
 
 from grpo_utils.models import model_path
@@ -161,11 +161,11 @@ def test_a_model_that_cannot_be_loaded_is_named_whoever_loads_it():
 
     for load in (unsloth, transformers):
         with pytest.raises(SystemExit, match="Error: owner/model could not be loaded: it is not in the cache$"):
-            policy.load_or_exit("owner/model", load)
+            loading.load_or_exit("owner/model", load)
 
 
 def test_the_tokenizer_of_an_adapters_folder_replaces_that_of_its_base():
-    own = policy.load_or_exit("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
+    own = loading.load_or_exit("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
     assert own.chat_template and own.pad_token
 
 
@@ -363,7 +363,7 @@ def test_the_rows_of_every_stage_are_counted_with_its_own_settings(tmp_path):
 def test_a_run_that_cannot_learn_says_why(capsys):
     """40 steps without one answer in form ended in "No improvement shown" and no word more."""
     rows = Dataset.from_list([ROW] * 3)
-    measuring.evaluate(lambda **temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
+    evaluating.evaluate(lambda **temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
     said = capsys.readouterr().out
     assert (
         "none of 3 sampled answers has the format that rewards.py accepts" in said
@@ -420,7 +420,7 @@ def test_the_table_of_a_run_is_shown_again_and_without_one_a_folder_that_is_ther
     project = new_project("code_reward", tmp_path / "project")
     (project / "outputs" / "code").mkdir(parents=True)
     (project / "outputs" / "code" / "report.json").write_text("{}")
-    assert "python -m lib.measuring outputs/code" in in_folder(project, "-m", "lib.measuring").stderr
+    assert "python -m lib.report outputs/code" in in_folder(project, "-m", "lib.report").stderr
 
 
 @pytest.mark.parametrize("place", ["mine.txt", "mine.txt/run"])

@@ -28,10 +28,10 @@ FEWEST_HELD_OUT = 10  # rows; fewer cannot show a change
 COUNTS = ("train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "max_completion_length", "num_generations")
 COUNTS += ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation")
 COUNTS += ("generation_batch_size", "lora_r")
-#: The settings of `ModelConfig` that policy.py uses; others are rejected.
+#: The settings of `ModelConfig` that loading.py uses; others are rejected.
 LOADING = ("model_name_or_path", "load_in_4bit", "use_peft", "lora_r", "lora_alpha", "lora_dropout")
 LOADING += ("lora_target_modules",)
-#: What an adapter that policy.py continues cannot have, because it keeps only rank, scale and layers.
+#: What an adapter that loading.py continues cannot have, because it keeps only rank, scale and layers.
 NOT_KEPT = ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "target_parameters")
 NOT_KEPT += ("layers_to_transform", "exclude_modules", "trainable_token_indices", "lora_bias")
 #: The names that booleans stand for. As an option, a boolean would be the text "False", which these do not have.
@@ -255,7 +255,7 @@ def check_adapter(folder: Path, use_peft: bool) -> None:
 
 
 def check_loading(values: dict, default: "ModelConfig") -> None:
-    """Reject settings of TRL's `ModelConfig` that would have no effect, because policy.py loads the model."""
+    """Reject settings of TRL's `ModelConfig` that would have no effect, because loading.py loads the model."""
     for name, usual in vars(default).items():
         if name not in LOADING and values[name] != usual:
             raise SystemExit(f"Error: {name} is {values[name]}, but the templates do not use this setting; delete it.")
