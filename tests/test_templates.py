@@ -158,6 +158,17 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     assert loaded == "all-linear"
 
 
+def test_the_table_of_a_finished_run_is_printed_again(monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import measuring, report
+
+    result = measuring.result_of(["42"] * 20, ["42"] * 20, Dataset.from_dict({"n": range(20)}), lambda *_: True, bool)
+    measuring.finish(tmp_path, result | {"right": [False] * 20}, result)
+    table = capsys.readouterr().out.partition("written:")[0]
+    report.main([str(tmp_path)])
+    assert capsys.readouterr().out == table and "Strict accuracy rose by 1.000" in table
+
+
 def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):
     """TRL took no step then, and the report said "No improvement shown"."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
