@@ -17,7 +17,7 @@ import yaml
 from rapidfuzz.fuzz import partial_ratio_alignment
 
 from grpo_utils.errors import CourseError
-from grpo_utils.install import installed_version
+from grpo_utils.run.measuring import installed_version
 
 #: The similarity, in percent, from which on a text counts as found; `tests/test_error_texts.py` measures it.
 THRESHOLD = 90

@@ -5,6 +5,7 @@ from importlib import metadata
 
 from .errors import CourseError
 from .profiles import Profile
+from .run.measuring import installed_version
 
 #: Not in the metadata of this package, or pip would install Unsloth's dependencies too: requirements-unsloth.txt.
 UNSLOTH = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9"}
@@ -43,14 +44,6 @@ def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = Non
             "restart the session once. On your own machine, run `make setup`."
         )
     return ", ".join(f"{name} {version}" for name, version in installed.items())
-
-
-def installed_version(name: str) -> str | None:
-    """The version of an installed package, or None."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def check_gpu(profile: Profile) -> str:

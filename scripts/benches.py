@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from grpo_utils.evaluation.statistics import Estimate
-from grpo_utils.install import installed_version
+from grpo_utils.run.measuring import installed_version
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 PACKAGES = ("trl", "transformers", "peft", "torch")

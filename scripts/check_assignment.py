@@ -86,7 +86,7 @@ def correct_answers() -> list[tuple[str, bool]]:
     settings = start.parse(["--config", "config.cpu.yaml", "--model_name_or_path", str(MODEL)])
     from data import chat
     from lib.generating import generate
-    from lib.policy import load_policy
+    from lib.loading import load_policy
 
     from grpo_utils.data.sources import addition_rows
 

@@ -35,9 +35,13 @@ def imported(path: Path) -> set[str]:
 
 
 def lib_of(template: str) -> dict[str, Path]:
-    """The sources of a template's lib/: the modules that its own files import, and what those import; {} for none."""
+    """The sources of a template's lib/: the modules that its own files import, and what those import; {} for none.
+
+    Nothing imports ``report``, which is a command.
+    """
     new = set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
     names = {"__init__"} if new else set()
+    new |= {"report"} if new else set()
     while new:
         names |= new
         new = set().union(*(imported(SOURCES[name]) for name in new)) - names

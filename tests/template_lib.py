@@ -5,6 +5,6 @@ import sys
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "templates" / "basic_grpo"))
-from lib import folder, measuring, policy, scoring, start  # noqa: F401
+from lib import evaluating, folder, loading, scoring, start  # noqa: F401
 
 sys.path.pop(0)

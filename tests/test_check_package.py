@@ -14,7 +14,7 @@ import grpo_check
 
 #: All that the checks need of the course's package.
 RUN_ROOMS = ("run.generating", "run.measuring", "run.policy", "run.texts")
-ROOMS = ("data.filters", "errors", "install", "profiles", "rewards", *RUN_ROOMS)
+ROOMS = ("data.filters", "errors", "profiles", "rewards", *RUN_ROOMS)
 FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{room}" for room in ROOMS)}
 LIGHT = """
 import sys

@@ -1,11 +1,13 @@
 """Complete and damaged checkpoints: which one is chosen, and what is said of the others."""
 
+import errno
+import io
 import json
 import shutil
 
 import pytest
 
-from grpo_utils.run.checkpoints import checkpoint_problem, newest_checkpoint
+from grpo_utils.run.checkpoints import checkpoint_problem, is_broken, newest_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,30 @@ def test_a_flipped_byte_in_the_optimizer_is_seen(run):
     content[place + 100] = 7
     path.write_bytes(content)
     assert checkpoint_problem(run / "checkpoint-10") == "optimizer.pt is cut off or damaged"
+
+
+@pytest.mark.parametrize(
+    ("mark", "offset", "bit"),
+    [(b"PK\1\2", 6, 6), (b"PK\1\2", 8, 0), (b"PK\1\2", 10, 0), (b"PK\1\2", 10, 3), (b"PK\6\6", 48, 0)],
+    ids=["newer version", "encrypted", "unknown compression", "compressed", "contents before the beginning"],
+)
+def test_a_flipped_bit_in_the_archive_of_an_optimizer_is_seen(run, mark, offset, bit):
+    """The errors of these bits ended the resume: NotImplementedError, RuntimeError, zlib.error and OSError."""
+    path = run / "checkpoint-10" / "optimizer.pt"
+    content = bytearray(path.read_bytes())
+    content[content.index(mark) + offset] ^= 1 << bit
+    path.write_bytes(content)
+    assert newest_checkpoint(run, lambda said: None).name == "checkpoint-2"
+    assert checkpoint_problem(run / "checkpoint-10") == "optimizer.pt is cut off or damaged"
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(run, monkeypatch):
+    def forbidden(path, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(io, "open", forbidden)
+    with pytest.raises(PermissionError):
+        is_broken(run / "checkpoint-10" / "optimizer.pt")
 
 
 def test_no_whole_checkpoint_is_none_and_not_an_error(run):

@@ -514,6 +514,14 @@ def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(project):
     assert report.steps is report.minutes is report.price is None and "steps not known" in str(report)
 
 
+@pytest.mark.parametrize("four_bits", ["false", "true"])
+def test_the_dtype_may_be_auto(project, four_bits):
+    """It is valid in TRL, and was an AttributeError: module 'torch' has no attribute 'auto'."""
+    text = f"{FILE}dtype: auto\nuse_peft: true\nload_in_4bit: {four_bits}\n"
+    (project / "config.yaml").write_text(text, encoding="utf-8")
+    assert pilot_file(project / "config.yaml", prompts=1).figures
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

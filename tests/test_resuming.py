@@ -5,8 +5,7 @@ import shutil
 import pytest
 from tiny_trainer import tiny_trainer
 
-from grpo_utils import load_rows
-from grpo_utils.resuming import train_or_resume
+from grpo_utils import load_rows, train_or_resume
 from grpo_utils.rewards import strict_format_reward
 
 pytestmark = pytest.mark.slow

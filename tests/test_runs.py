@@ -3,6 +3,7 @@ import platform
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 
 import psutil
 import pytest
@@ -96,6 +97,14 @@ def test_the_merged_model_is_a_row_of_the_table_and_compared_with_the_base(tmp_p
     assert report["merged"] == report["after"] and report["merged_p_value"] == report["p_value"] < 0.05
     assert report["steps"] == 3 and report["versions"] and report["written"]
     assert "\nmerged" in said and said.endswith(f"written: {tmp_path / 'report.json'}\n")
+
+
+def test_a_folder_with_the_name_of_a_package_does_not_keep_the_report_from_being_written(tmp_path, monkeypatch):
+    """A folder unsloth/ can be imported, so its version was asked for: PackageNotFoundError, after the training."""
+    (tmp_path / "vendored").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(measuring, "PACKAGES", ("vendored", "trl"))
+    assert measuring.versions() == {"vendored": "not installed", "trl": version("trl")}
 
 
 def test_a_missing_report_is_an_error(tmp_path):

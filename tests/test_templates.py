@@ -135,7 +135,7 @@ def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
 def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatch):
     """Also a single LoRA target, of which TRL makes a text: it was cut into letters."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import policy, training
+    from lib import loading, training
 
     trainer = SimpleNamespace(model=SimpleNamespace(parameters=list), remove_callback=lambda callback: None)
     given = {}
@@ -153,9 +153,20 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     assert [function.__name__ for function in given["reward_funcs"][:2]] == ["first_reward", "len"]
     asked = dict(model_name_or_path="m", lora_r=4, lora_alpha=8, lora_dropout=0.0, load_in_4bit=False, use_peft=True)
     config.max_completion_length, config.gradient_checkpointing, config.use_cpu = 9, False, False
-    monkeypatch.setattr(policy, "load_or_exit", lambda name, load, **how: (how["lora"]["target_modules"], None))
-    loaded, _ = policy.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear"))
+    monkeypatch.setattr(loading, "load_or_exit", lambda name, load, **how: (how["lora"]["target_modules"], None))
+    loaded, _ = loading.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear"))
     assert loaded == "all-linear"
+
+
+def test_the_table_of_a_finished_run_is_printed_again(monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import measuring, report
+
+    result = measuring.result_of(["42"] * 20, ["42"] * 20, Dataset.from_dict({"n": range(20)}), lambda *_: True, bool)
+    measuring.finish(tmp_path, result | {"right": [False] * 20}, result)
+    table = capsys.readouterr().out.partition("written:")[0]
+    report.main([str(tmp_path)])
+    assert capsys.readouterr().out == table and "Strict accuracy rose by 1.000" in table
 
 
 def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):

@@ -15,7 +15,7 @@ argv = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit
 settings = start.parse(argv, alone=False)
 import bitsandbytes, torch
 from peft import get_peft_model
-from lib.policy import load_policy
+from lib.loading import load_policy
 from trl import get_peft_config
 
 def gradient(policy):

@@ -5,11 +5,13 @@ A lib/ is the same in every template (test_templates.py), so most of this asks b
 
 import json
 import os
+from pathlib import Path
 
 import pytest
+import yaml
 from conftest import ROOT
 from datasets import Dataset
-from template_lib import folder, measuring, policy, scoring, start
+from template_lib import evaluating, folder, loading, scoring, start
 from template_projects import ALONE, FAST, OWN_REWARDS, imported, in_folder
 
 from grpo_utils.models import model_path
@@ -159,11 +161,11 @@ def test_a_model_that_cannot_be_loaded_is_named_whoever_loads_it():
 
     for load in (unsloth, transformers):
         with pytest.raises(SystemExit, match="Error: owner/model could not be loaded: it is not in the cache$"):
-            policy.load_or_exit("owner/model", load)
+            loading.load_or_exit("owner/model", load)
 
 
 def test_the_tokenizer_of_an_adapters_folder_replaces_that_of_its_base():
-    own = policy.load_or_exit("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
+    own = loading.load_or_exit("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
     assert own.chat_template and own.pad_token
 
 
@@ -341,6 +343,15 @@ def test_a_stage_without_weights_or_effect_and_a_config_without_a_plan_are_refus
         plan.read_stages(profile)
 
 
+def test_a_stage_may_have_the_yaml_that_a_config_may_have(here):
+    """It became the options `--save_strategy False --scale_rewards False --vllm_mode None`, which were refused."""
+    stage = yaml.safe_load("{name: one, save_strategy: no, scale_rewards: false, vllm_mode: null, use_vllm: no}")
+    with imported(ROOT / "templates" / "multi_stage", "plan") as [plan]:
+        training = start.parse(PLAIN, plan.options_of(stage, 1, Path("outputs"))).training
+    assert training.save_strategy == "no" and training.scale_rewards == "none"
+    assert training.vllm_mode == start.parse(PLAIN).training.vllm_mode and training.use_vllm is False
+
+
 def test_the_rows_of_every_stage_are_counted_with_its_own_settings(tmp_path):
     project = new_project("multi_stage", tmp_path / "project")
     plan = "- name: one\n  max_steps: 1\n- name: two\n  train_rows: 3\n  per_device_train_batch_size: 32\n"
@@ -352,7 +363,7 @@ def test_the_rows_of_every_stage_are_counted_with_its_own_settings(tmp_path):
 def test_a_run_that_cannot_learn_says_why(capsys):
     """40 steps without one answer in form ended in "No improvement shown" and no word more."""
     rows = Dataset.from_list([ROW] * 3)
-    measuring.evaluate(lambda **temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
+    evaluating.evaluate(lambda **temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
     said = capsys.readouterr().out
     assert (
         "none of 3 sampled answers has the format that rewards.py accepts" in said
@@ -409,7 +420,7 @@ def test_the_table_of_a_run_is_shown_again_and_without_one_a_folder_that_is_ther
     project = new_project("code_reward", tmp_path / "project")
     (project / "outputs" / "code").mkdir(parents=True)
     (project / "outputs" / "code" / "report.json").write_text("{}")
-    assert "python -m lib.measuring outputs/code" in in_folder(project, "-m", "lib.measuring").stderr
+    assert "python -m lib.report outputs/code" in in_folder(project, "-m", "lib.report").stderr
 
 
 @pytest.mark.parametrize("place", ["mine.txt", "mine.txt/run"])

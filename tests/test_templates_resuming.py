@@ -54,7 +54,7 @@ def edit_all(project, *names: str) -> None:
 
 
 def test_a_run_that_died_in_its_last_evaluation_ends_alike_also_after_an_edit_to_the_evaluation(whole, died):
-    edit_all(died, "lib/generating.py", "lib/measuring.py", "test_rewards.py")
+    edit_all(died, "lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "test_rewards.py")
     again = in_folder(died, "train.py", *EIGHT)
     assert again.returncode == 0 and "Resuming from" in again.stdout, again.stderr[-2000:]
     report = report_in(died / "outputs" / "basic")

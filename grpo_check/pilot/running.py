@@ -297,7 +297,10 @@ def _policy(run: Run, adapter: str) -> "PreTrainedModel":
 
     place = "cpu" if run["use_cpu"] or not torch.cuda.is_available() else "cuda"
     keys = run.values.usable
-    how = dict(dtype=keys.get("dtype") or "float32", load_in_4bit=bool(keys.get("load_in_4bit")), device_map=place)
+    dtype, four_bits = keys.get("dtype") or "float32", bool(keys.get("load_in_4bit"))
+    if four_bits and dtype == "auto":  # bitsandbytes has to know in which dtype it computes
+        dtype = "bfloat16" if place == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+    how = dict(dtype=dtype, load_in_4bit=four_bits, device_map=place)
     try:
         if adapter:
             PeftConfig.from_pretrained(adapter)  # fails before the model is loaded

@@ -421,7 +421,7 @@ print("largest difference of a weight:", apart)
 #   stores no completions, so save only at steps where new ones are sampled.
 # - **`beta` above 0.** transformers 5.17 then resumes without the trained adapter
 #   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)). Call `train_or_resume(trainer)` from
-#   `grpo_utils.resuming` instead of `trainer.train`.
+#   `grpo_utils` instead of `trainer.train`.
 # - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly
 #   (never run here).
 #

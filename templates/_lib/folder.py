@@ -19,8 +19,8 @@ NEVER = ("model_name_or_path", "use_peft")  # an old checkpoint would replace th
 FREE = ("output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm", "push_to_hub")
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
 #: Code that training does not use, in any template.
-NOT_TRAINED_WITH = ("lib/generating.py", "lib/measuring.py", "evaluate.py", "sft.py")
-NOT_TRAINED_WITH += ("for_trl.py", "estimate_memory.py", "fake_judge.py")
+NOT_TRAINED_WITH = ("lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "evaluate.py")
+NOT_TRAINED_WITH += ("sft.py", "for_trl.py", "estimate_memory.py", "fake_judge.py")
 HELD = {}  # the open lock files of this process, by path
 
 

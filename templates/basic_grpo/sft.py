@@ -24,7 +24,8 @@ settings = start.parse(sys.argv[2:])  # rejects invalid settings, sets the envir
 from data import chat, load_rows
 from datasets import Dataset
 from lib.folder import check_writable
-from lib.policy import keep_trainable_fp32, load_policy
+from lib.loading import load_policy
+from lib.policy import keep_trainable_fp32
 from lib.rows import read_jsonl
 from rewards import is_in_form
 from trl import SFTConfig, SFTTrainer

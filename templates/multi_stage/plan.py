@@ -63,7 +63,7 @@ def options_of(stage: dict, number: int, folder: Path) -> list[str]:
     ['--max_steps', '15', '--chat_template_kwargs', '{"enable_thinking": false}', '--output_dir', 'outputs/1-form']
     """
     options = []
-    for key, value in stage.items():
+    for key, value in start.as_meant(stage).items():
         if key not in ("name", "rewards"):
             values = value if isinstance(value, list) else [value]
             options += [f"--{key}", *(json.dumps(v) if isinstance(v, dict) else str(v) for v in values)]

@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from data import load_rows
+from lib.evaluating import evaluate
 from lib.folder import begin, resume_point
 from lib.generating import generate
-from lib.measuring import evaluate, finish, summary
-from lib.policy import load_policy
+from lib.loading import load_policy
+from lib.measuring import finish, summary
 from lib.resuming import load_adapter
 from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train

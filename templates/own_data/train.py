@@ -16,10 +16,11 @@ from pathlib import Path
 
 import judge
 from data import load_rows, note_cut_answers
+from lib.evaluating import evaluate
 from lib.folder import begin
 from lib.generating import generate
-from lib.measuring import evaluate, finish
-from lib.policy import load_policy
+from lib.loading import load_policy
+from lib.measuring import finish
 from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right

@@ -53,7 +53,8 @@ def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
 
 def load(training: object, model: object) -> tuple:
     """The policy and its tokenizer, without an adapter, which TRL adds as the engine needs it."""
-    from lib.policy import dtype_of, load_or_exit, load_with_transformers
+    from lib.loading import dtype_of, load_or_exit
+    from lib.policy import load_with_transformers
 
     at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine chooses the device
     options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)

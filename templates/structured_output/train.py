@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from data import load_rows
+from lib.evaluating import evaluate, show_groups
 from lib.folder import begin
 from lib.generating import generate
-from lib.measuring import evaluate, finish, show_groups
-from lib.policy import load_policy
+from lib.loading import load_policy
+from lib.measuring import finish
 from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right

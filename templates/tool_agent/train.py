@@ -17,9 +17,10 @@ from pathlib import Path
 from data import load_rows
 from environment import TOOLS
 from generation import generate
+from lib.evaluating import evaluate
 from lib.folder import begin
-from lib.measuring import evaluate, finish
-from lib.policy import load_policy
+from lib.loading import load_policy
+from lib.measuring import finish
 from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right

@@ -40,12 +40,8 @@ def generate(
 
 def generation_arguments(tokenizer: object, temperature: float, max_new_tokens: int) -> dict:
     """All arguments of transformers' ``generate`` that TRL sets for a policy, with the tokens that end and pad."""
-    lengths = dict(max_new_tokens=max_new_tokens, use_cache=True)
-    return (
-        decoding_at(temperature)
-        | lengths
-        | dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    )
+    arguments = decoding_at(temperature) | dict(max_new_tokens=max_new_tokens, use_cache=True)
+    return arguments | dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
 
 
 def decoding_at(temperature: float) -> dict:

@@ -1,80 +1,13 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/policy.py; the same in every template.
 """Load the policy with Unsloth or plain transformers, in 4 bits or not, to train an adapter or all weights."""
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from .resuming import load_adapter
 
 if TYPE_CHECKING:
     import torch
-    from trl import GRPOConfig, ModelConfig
 
 #: The layers that get adapters: all projections of attention and MLP.
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tuple:
-    """A model that `GRPOTrainer` can train, and its tokenizer, loaded as the settings (from `start.parse`) say.
-
-    If the model is an adapter's folder, its base is loaded, and that adapter is trained further with the tokenizer of
-    its folder. It keeps its own rank, scale and layers.
-    """
-    name, adapter = model.model_name_or_path, Path(model.model_name_or_path, "adapter_config.json")
-    lora = dict(r=model.lora_r, lora_alpha=model.lora_alpha)
-    lora["target_modules"] = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list of one into a string
-    if adapter.is_file():
-        trained = json.loads(adapter.read_text(encoding="utf-8"))
-        name, lora = trained["base_model_name_or_path"], {key: trained[key] for key in lora}
-    lora["lora_dropout"] = model.lora_dropout
-    options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, seed=training.seed)
-    options["lora"] = lora if model.use_peft else None
-    if run.use_unsloth:
-        options["max_seq_length"] = run.max_prompt_tokens + training.max_completion_length
-        loader, options["checkpointing"] = load_with_unsloth, training.gradient_checkpointing
-    else:
-        options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
-        loader = load_with_transformers
-    if adapter.is_file() and adapter.with_name("tokenizer_config.json").is_file():
-        options["tokenizer_of"] = adapter.parent
-    policy, tokenizer = load_or_exit(name, loader, **options)
-    if adapter.is_file():
-        load_adapter(policy, adapter.parent)
-    if training.use_cpu:
-        keep_output_layer_uncopied(policy)
-    return policy, tokenizer
-
-
-def load_or_exit(name: str, load: object, tokenizer_of: Path | None = None, **options: object) -> tuple:
-    """The policy and tokenizer from a loader; stop if the model cannot be loaded or has no chat template.
-
-    ``tokenizer_of`` is an adapter's folder with a tokenizer of its own, which replaces that of the base model.
-    """
-    try:
-        policy, tokenizer = load(name, **options)
-    except (OSError, RuntimeError) as error:
-        missing = error if isinstance(error, OSError) else error.__cause__  # Unsloth wraps the error of transformers
-        if not isinstance(missing, OSError):
-            raise
-        raise SystemExit(f"Error: {name} could not be loaded: {str(missing).strip().splitlines()[0]}") from error
-    if tokenizer_of:
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(tokenizer_of)
-    if tokenizer.chat_template is None:
-        raise SystemExit(f"Error: {name} has no chat template. Use its instruct version.")
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    return policy, tokenizer
-
-
-def dtype_of(training: "GRPOConfig", model: "ModelConfig") -> "torch.dtype":
-    """The dtype of frozen weights. Trained weights need fp32, or small updates are lost."""
-    import torch
-
-    if not model.use_peft:
-        return torch.float32
-    return torch.bfloat16 if training.bf16 else torch.float16 if training.fp16 else torch.float32
 
 
 def load_with_unsloth(
@@ -118,14 +51,17 @@ def load_with_transformers(
     return get_peft_model(policy, LoraConfig(**lora, task_type="CAUSAL_LM")), tokenizer
 
 
-def load_base(name: str, *, dtype: "torch.dtype", load_in_4bit: bool, device_map: object) -> object:
-    """A base model from plain transformers, without an adapter; 4-bit means NF4 with double quantization."""
+def load_base(name: str, *, dtype: "torch.dtype | str", load_in_4bit: bool, device_map: object) -> object:
+    """A base model from plain transformers, without an adapter; 4-bit means NF4 with double quantization.
+
+    Without 4 bits, ``dtype`` may be "auto": as the weights were saved.
+    """
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-    four_bits = BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
-    )
-    quantization = four_bits if load_in_4bit else None
+    quantization = None
+    if load_in_4bit:
+        four_bits = dict(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
+        quantization = BitsAndBytesConfig(**four_bits, bnb_4bit_compute_dtype=dtype)
     policy = AutoModelForCausalLM.from_pretrained(
         name, dtype=dtype, quantization_config=quantization, device_map=device_map
     )

@@ -28,12 +28,19 @@ FEWEST_HELD_OUT = 10  # rows; fewer cannot show a change
 COUNTS = ("train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "max_completion_length", "num_generations")
 COUNTS += ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation")
 COUNTS += ("generation_batch_size", "lora_r")
-#: The settings of `ModelConfig` that policy.py uses; others are rejected.
+#: The settings of `ModelConfig` that loading.py uses; others are rejected.
 LOADING = ("model_name_or_path", "load_in_4bit", "use_peft", "lora_r", "lora_alpha", "lora_dropout")
 LOADING += ("lora_target_modules",)
-#: What an adapter that policy.py continues cannot have, because it keeps only rank, scale and layers.
+#: What an adapter that loading.py continues cannot have, because it keeps only rank, scale and layers.
 NOT_KEPT = ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "target_parameters")
 NOT_KEPT += ("layers_to_transform", "exclude_modules", "trainable_token_indices", "lora_bias")
+#: The names that booleans stand for. As an option, a boolean would be the text "False", which these do not have.
+NAMED_BOOLEANS = {
+    "save_strategy": {False: "no"},
+    "logging_strategy": {False: "no"},
+    "eval_strategy": {False: "no"},
+    "scale_rewards": {False: "none", True: "group"},
+}
 
 
 @dataclass
@@ -139,19 +146,27 @@ def read_yaml(path: Path) -> object:
 
 
 def read_config(path: Path) -> dict:
-    """The settings in a YAML file: numbers as text, which TRL's parser converts and checks like that of options.
-
-    Booleans stay as they are, because TRL knows ``scale_rewards: false``, but not the text "False". A null is the
-    default, so it is left out.
-    """
+    """The settings in a YAML file: numbers as text, which TRL's parser converts and checks like that of options."""
     config = read_yaml(path)
     if not isinstance(config, dict) or not isinstance(config.get("env", {}), dict):
         raise SystemExit(f"Error: {path} must have lines like `learning_rate: 1.0e-5`, and under env `  NAME: value`.")
-    for name in ("save_strategy", "logging_strategy", "eval_strategy"):
-        if config.get(name) is False:
-            config[name] = "no"  # YAML reads it as false, unless it is in quotes
-    given = {str(name): value for name, value in config.items() if value is not None}
-    return {name: value if isinstance(value, dict | list | bool) else str(value) for name, value in given.items()}
+    given = as_meant(config).items()
+    return {name: value if isinstance(value, dict | list | bool) else str(value) for name, value in given}
+
+
+def as_meant(settings: dict) -> dict:
+    """Settings as they are meant in YAML, which reads ``no`` as false. A null sets nothing, so it is left out.
+
+    >>> as_meant({"save_strategy": False, "scale_rewards": False, "vllm_mode": None, "use_cpu": False})
+    {'save_strategy': 'no', 'scale_rewards': 'none', 'use_cpu': False}
+    """
+    meant = {}
+    for name, value in settings.items():
+        if isinstance(value, bool):
+            value = NAMED_BOOLEANS.get(name, {}).get(value, value)
+        if value is not None:
+            meant[str(name)] = value
+    return meant
 
 
 def check_repeated(argv: list[str]) -> None:
@@ -187,7 +202,7 @@ def check_numbers(values: dict) -> None:
     require(values, COUNTS, lambda n: n >= 1, "a positive integer")
     require(values, ["temperature", *used], lambda n: n > 0, "above 0")
     require(values, ["learning_rate", "warmup_steps", "beta"], lambda n: n >= 0, "0 or more")
-    if values["scale_rewards"] not in (True, False, "group", "batch", "none"):  # TRL finds it only in its first step
+    if values["scale_rewards"] not in ("group", "batch", "none"):  # TRL finds it only in its first step
         raise SystemExit(f"Error: scale_rewards is {values['scale_rewards']!r}; it must be group, batch or none.")
 
 
@@ -244,7 +259,7 @@ def check_adapter(folder: Path, use_peft: bool) -> None:
 
 
 def check_loading(values: dict, default: "ModelConfig") -> None:
-    """Reject settings of TRL's `ModelConfig` that would have no effect, because policy.py loads the model."""
+    """Reject settings of TRL's `ModelConfig` that would have no effect, because loading.py loads the model."""
     for name, usual in vars(default).items():
         if name not in LOADING and values[name] != usual:
             raise SystemExit(f"Error: {name} is {values[name]}, but the templates do not use this setting; delete it.")

@@ -4,8 +4,10 @@
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 #: What a checkpoint needs, as file patterns; DeepSpeed keeps weights and optimizer in one folder.
@@ -78,8 +80,21 @@ def is_broken(path: Path) -> bool:
             with safe_open(path, framework="numpy"):  # compares the file's length with its header
                 return False
         elif path.suffix in (".pt", ".pth"):  # torch.save writes a zip archive with checksums
-            with zipfile.ZipFile(path) as archive:
-                return archive.testzip() is not None
-    except (ValueError, SafetensorError, zipfile.BadZipFile, EOFError):
+            with path.open("rb") as file:
+                return is_broken_archive(file)
+    except (ValueError, SafetensorError):
         return True
     return False
+
+
+def is_broken_archive(file: BinaryIO) -> bool:
+    """Whether an open zip archive is incomplete or damaged.
+
+    A flipped bit may make it look encrypted or compressed (RuntimeError, zlib.error), or put its table of contents
+    before its beginning (OSError). The file is open already, so an OSError does not say that it may not be read.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return archive.testzip() is not None
+    except (ValueError, zipfile.BadZipFile, EOFError, RuntimeError, zlib.error, OSError):
+        return True

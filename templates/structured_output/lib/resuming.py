@@ -2,11 +2,29 @@
 """Train from a checkpoint to the last step, also where transformers alone would lose the adapter."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .checkpoints import newest_checkpoint
+
 if TYPE_CHECKING:
     from trl import GRPOTrainer
+
+
+def train_or_resume(trainer: "GRPOTrainer", say: Callable[[str], None] = print) -> Path | None:
+    """Train to the last step, from the newest complete checkpoint in the run's ``output_dir`` if there is one.
+
+    `resume` explains what ``trainer.train(resume_from_checkpoint=True)`` loses.
+
+    Returns:
+        The checkpoint that it resumed from; None if the run started at step 0.
+    """
+    checkpoint = newest_checkpoint(trainer.args.output_dir, say)
+    if checkpoint and is_last(trainer, checkpoint):
+        say(f"{checkpoint.name}: all steps were done; it is loaded, and nothing is trained.")
+    resume(trainer, checkpoint)
+    return checkpoint
 
 
 def resume(trainer: "GRPOTrainer", checkpoint: Path | None) -> float:

@@ -1,55 +1,17 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/measuring.py; the same in every template.
-"""Evaluate the same held-out prompts before and after: sampled and greedy, intervals, a paired test, and the report.
-
-python -m lib.measuring FOLDER        prints the table of a finished run; FOLDER is its output_dir
-"""
+"""Score the same held-out prompts before and after: rates, intervals, a paired test, and the report."""
 
 import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
-from importlib.util import find_spec
-from itertools import islice
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
 SIGNIFICANT = 0.05  # p-values below it show a change
-
-
-def show_groups(answer: Callable, rows: Iterable[dict], is_right: Callable, size: int) -> None:
-    """Print how many groups of the first 8 rows hold a correct answer, and how many also a wrong one.
-
-    Correct is what ``is_right`` says, as in the evaluation. GRPO learns what is correct only from a group with both.
-    ``answer`` returns one completion for each prompt.
-
-    >>> rows = [{"prompt": "15 + 27?", "answer": "42"}, {"prompt": "15 + 28?", "answer": "43"}]
-    >>> show_groups(lambda prompts: ["42", "43", "42"] * 2, rows, lambda text, row: text == row["answer"], size=3)
-    Before training, 2 of 2 groups hold a correct answer, and 2 also a wrong one.
-    """
-    some = [row for row in islice(rows, 8) for _ in range(size)]
-    texts = answer([row["prompt"] for row in some])
-    right = [is_right(text, row) for text, row in zip(texts, some, strict=True)]
-    counts = [sum(right[start : start + size]) for start in range(0, len(some), size)]
-    found, mixed = sum(count > 0 for count in counts), sum(0 < count < size for count in counts)
-    print(f"Before training, {found} of {len(counts)} groups hold a correct answer, and {mixed} also a wrong one.")
-    if not found:
-        print("Only a reward with partial credit can teach here at first. If it stays flat: SFT first, or easier rows.")
-
-
-def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
-    """Generate and score completions for held-out rows: sampled as in training, and greedy.
-
-    ``answer`` returns one completion for each row, sampled at the temperature of training unless it is given another.
-    """
-    result = result_of(answer(), answer(temperature=0.0), rows, is_right, is_in_form)
-    if not any(result["formed"]):
-        print(f"Note: none of {len(rows)} sampled answers has the format that rewards.py accepts. The first is:")
-        print(f"    {str(result['sampled'][0])[:300]!r}")
-        print("Does the prompt in data.py ask for that format? If it is never sampled, no group can teach it.")
-    return result
 
 
 def result_of(sampled: Sequence, greedy: Sequence, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
@@ -65,7 +27,7 @@ def result_of(sampled: Sequence, greedy: Sequence, rows: object, is_right: Calla
 
 
 def summary(result: dict) -> dict:
-    """The rates of `evaluate`, with 95% Wilson intervals; accuracy counts correct, correctly formatted answers.
+    """The rates of `result_of`, with 95% Wilson intervals; accuracy counts correct, correctly formatted answers.
 
     The accuracy given format is a share of the ``formed`` texts, and None if there are none; all other rates are
     shares of ``n``. If the prompts have kinds, ``by_kind`` has the counts of each.
@@ -219,7 +181,19 @@ def p_text(p_value: float) -> str:
 
 def versions() -> dict[str, str]:
     """The installed versions of the packages that affect a run."""
-    return {name: version(name) if find_spec(name) else "not installed" for name in PACKAGES}
+    return {name: installed_version(name) or "not installed" for name in PACKAGES}
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, or None. A folder of that name can be imported, but has no version.
+
+    >>> installed_version("no-such-package") is None
+    True
+    """
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def machine() -> dict:
@@ -256,7 +230,7 @@ def write_report(folder: str | Path, report: dict) -> Path:
 
 
 def finish(folder: Path, before: dict, after: dict, merged: dict | None = None, **entries: object) -> None:
-    """Write a run's report from results of `evaluate` and more ``entries``, and print its tables.
+    """Write a run's report from results of `result_of` and more ``entries``, and print its tables.
 
     ``merged`` is the result of the merged model, if it was evaluated too.
     """
@@ -268,13 +242,3 @@ def finish(folder: Path, before: dict, after: dict, merged: dict | None = None, 
     written = write_report(folder, entries | result | stamp)
     print(before_after(*rates, p_value, result.get("merged")))
     print("written:", written)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2 or not Path(sys.argv[1], "report.json").is_file():
-        finished = [path.parent.as_posix() for path in sorted(Path("outputs").glob("*/report.json"))] or ["FOLDER"]
-        sys.exit(
-            f"Error: name a folder with a report.json, from a finished run: python -m lib.measuring {finished[-1]}"
-        )
-    report = json.loads(Path(sys.argv[1], "report.json").read_text(encoding="utf-8"))
-    print(before_after(report["before"], report["after"], report["p_value"]))
