@@ -355,8 +355,8 @@ print(report)
 # {{report.figures.right.value:.0%}} of the completions are correct, so `correctness_reward` alone could teach almost nothing
 # at first. But {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than
 # others, counting all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward`
-# rises. (The report's limit of 30 steps, and its advice if the reward is still 0 then, are rules of thumb. In the three runs
-# of `make real` in bf16, the first correct completion came at step 16 or 17. At a rate of 8e-4, it came between steps 6 and
+# rises. (The report's limit of 30 steps, and its advice if the reward is still 0 then, are rules of thumb. In our runs
+# at this rate in bf16, the first correct completion came between steps 8 and 17. At a rate of 8e-4, it came between steps 6 and
 # 9, and at 5e-5, none came in [25 steps](../docs/settings.md#what-transferred-to-a-real-model). We did not try SFT on this
 # task.)
 #
@@ -599,7 +599,7 @@ for kind in ("known sentence", "new sentence"):
 #   find. Where a guess is often right, they cannot even show that it finds them. We also trained this model to say which of two people is older or younger (the task *older* in the
 #   [results](../docs/results.md#a-real-model-on-a-cpu), one seed). All three measures rose there too, but the choice of the
 #   person is not shown to be better than a guess: of the answers that describe one of the two people without an error, 46%
-#   named the correct person (95% interval 41% to 52%). What improved is the form and the copying.
+#   named the correct person (95% interval 41% to 51%). What improved is the form and the copying.
 #
 # Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
 # correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. In the stored run, chance alone can make such
@@ -694,7 +694,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | precision | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16. By [our estimate](../docs/t4.md), a 16-bit base of Qwen2.5-1.5B also fits |
 # | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` (one run of SmolLM2 used these values; we did not compare them with others) |
 # | learning rate | 2e-4 | compare two or three. The profile has 5e-5, [between the rates of public recipes](../docs/t4.md#the-settings-and-why). On SmolLM2, this rate gave no correct greedy answer [within 25 steps](../docs/settings.md#what-transferred-to-a-real-model); in [one report](../docs/troubleshooting-training.md#collapse-accuracy-falls-to-almost-0), Qwen3-0.6B collapsed at this rate |
-# | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should be enough; `pilot` shows whether they are |
+# | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens (not run). Count the tokens of your gold answers with your tokenizer. The share of truncated completions that `pilot` reports does not settle it: it was high here before training, and the run learned at this limit |
 # | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
 # | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps, training alone | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md), with installation and evaluations |
 #
@@ -715,7 +715,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - Generated sentences are probably easier than real orders (not measured). The new sentences test four more patterns, not
 #   your users' language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
-# - With 2,000 gold answers, try supervised fine-tuning (SFT) first. We did not compare SFT and GRPO on this task. In [lesson
+# - With 2,000 gold answers, supervised fine-tuning (SFT) is possible too. We did not compare SFT and GRPO on this task. In [lesson
 #   09](09_sft_then_grpo.ipynb), on another task, more SFT on 100 worked answers was ahead of GRPO with an equal number of
 #   sequences ([five seeds](../docs/results.md#sft-then-grpo-or-more-sft), one learning rate). But on addition, after 30 steps,
 #   GRPO was ahead of SFT on the sampled answers of a good teacher ([four
