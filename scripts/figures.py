@@ -136,7 +136,8 @@ def real_block(stored: dict) -> str:
     return (
         f"`make real` trains a real language model, SmolLM2 with 135 million parameters, on two CPU cores. In about "
         f"{bench_real.minutes(runs)} minutes\nof training on cores with fast bf16 and no other work "
-        f"(two of three runs), it\nlearns to turn a generated order in words into JSON:\ngreedy accuracy on {bench_real.ROWS} held-out prompts rose from "
+        f"(two of three runs), it\nlearns to turn a generated order in words into JSON: "
+        f"greedy accuracy on {bench_real.ROWS} held-out prompts rose from "
         f"{before[0]:.3f} to {reached}\n([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed, "
         "and an answer counts only if all five fields\nand the form are correct). With its measurements, expect about "
         "half an hour there, and\n"
