@@ -40,8 +40,9 @@ def lib_of(template: str) -> dict[str, Path]:
     Nothing imports ``report``, which is a command.
     """
     new = set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
-    names = {"__init__"} if new else set()
-    new |= {"report"} if new else set()
+    if not new:
+        return {}
+    names, new = {"__init__"}, new | {"report"}
     while new:
         names |= new
         new = set().union(*(imported(SOURCES[name]) for name in new)) - names

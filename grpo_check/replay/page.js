@@ -66,13 +66,13 @@ function textBox(number, label) {
   return box;
 }
 
-function fitAll() { // a table that is too wide is stacked, and a text that must be scrolled is reached by keys
-  for (const table of document.querySelectorAll(".wide-text")) {
+function fit(part) { // a table that is too wide is stacked, and a text that must be scrolled is reached by keys
+  for (const table of part.querySelectorAll(".wide-text")) {
     table.classList.remove("stacked");
     table.classList.toggle("stacked", table.offsetWidth > table.parentElement.clientWidth);
   }
-  for (const box of document.querySelectorAll(".text")) {
-    const scrolls = box.scrollHeight > box.clientHeight;
+  const measured = [...part.querySelectorAll(".text")].map((box) => [box, box.scrollHeight > box.clientHeight]);
+  for (const [box, scrolls] of measured) { // after all are measured: a change between two would lay out the page again
     const names = { tabindex: "0", role: "region", "aria-label": box.dataset.label };
     for (const [name, value] of Object.entries(names)) scrolls ? box.setAttribute(name, value) : box.removeAttribute(name);
   }
@@ -292,7 +292,7 @@ function showGroup() {
   at("prompt").textContent = textOf(group.prompt) || "The prompt was not recorded.";
   at("prompt").scrollTop = at("prompt").scrollHeight; // the question is often its last line
   at("rows").replaceChildren(groupTable(group, step));
-  fitAll();
+  fit(at("group-view"));
 }
 
 function columnsOf() {
@@ -364,7 +364,7 @@ function showChanges() {
   const words = make("div", { class: "pair" }, ...wordTables(one, two));
   const best = make("div", { class: "pair" }, bestOf(one), bestOf(two));
   at("changes").replaceChildren(metricTable(one, two), words, best);
-  fitAll();
+  fit(at("changes"));
 }
 
 function metricsOf(step) {
@@ -443,7 +443,7 @@ function showPaid() {
     make("caption", { text: "Different texts by the most that they earned, then by how often they earned it. Read these first: they show what the rewards pay for." }),
     make("thead", {}, head), make("tbody", {}, ...paid.map(paidRow)));
   at("paid").replaceChildren(table);
-  fitAll();
+  fit(at("paid"));
 }
 
 function paidRow(paid, index) {
@@ -507,7 +507,7 @@ function listen() {
   at("play").addEventListener("click", play);
   at("run").addEventListener("change", chooseRun);
   document.addEventListener("keydown", onKey);
-  window.addEventListener("resize", fitAll);
+  window.addEventListener("resize", () => fit(document));
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 }
 
