@@ -1,5 +1,6 @@
 """One place holds the pins, and our lists hold what Unsloth needs."""
 
+import json
 import re
 import tomllib
 from importlib import metadata
@@ -51,6 +52,27 @@ def test_the_pins_of_an_extra_are_ours_and_its_ranges_hold_them(extra):
     assert pinned(extras()[extra]).items() <= OURS.items()
     ranges = [r for r in extras()[extra] if canonicalize_name(r.name) in OURS]
     assert not [r for r in ranges if not r.specifier.contains(OURS[canonicalize_name(r.name)])]
+
+
+def parser_of(those: list[Requirement]) -> list[str]:
+    """The antlr runtime that math-verify is asked to bring, as its extras name it."""
+    return [extra for r in those if r.name == "math-verify" for extra in r.extras]
+
+
+@pytest.mark.parametrize("image", ["colab", "kaggle"])
+def test_the_extra_for_an_image_keeps_its_antlr_because_its_omegaconf_works_with_no_other(image):
+    packages = json.loads(read(f"tests/images/{image}.json"))["packages"]
+    there = packages["antlr4-python3-runtime"].replace(".", "_")
+    assert "omegaconf" in packages and parser_of(extras()["colab"]) == [f"antlr{there}"]
+
+
+def test_a_plain_install_keeps_or_brings_an_antlr_with_which_math_verify_reads():
+    plain = [Requirement(line) for line in tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]]
+    [limit] = [r.specifier for r in plain if r.name == "antlr4-python3-runtime"]
+    [others] = [Requirement(line).specifier for line in metadata.requires("latex2sympy2_extended") if "<=" in line]
+    releases = ["4.9.2", "4.9.3", "4.10", "4.11.0", "4.11.1", "4.12.0", "4.13.0", "4.13.1", "4.13.2", "4.13.3"]
+    assert parser_of(plain) == [] and parser_of(requirements(read("requirements.txt"))) == ["antlr4_13_2"]
+    assert [*(limit & others).filter(releases)] == ["4.9.3", "4.11.0", "4.11.1", "4.13.2"]
 
 
 def test_unsloth_is_in_no_extra_because_pip_would_install_its_dependencies():

@@ -4,6 +4,7 @@ Nothing is installed: only the metadata of packages is downloaded. Where no pack
 Only a pin or someone's release breaks them; `test_install_pins.py` checks the pins themselves on every commit.
 """
 
+import functools
 import json
 import os
 import re
@@ -15,7 +16,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from refresh_image import frozen, wanted
+from refresh_image import needs as needs_of
 from requirement_lists import extras, left_out, needs, pinned, read, requirements
 
 pytestmark = [pytest.mark.slow, pytest.mark.upgrade]
@@ -23,8 +26,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.upgrade]
 #: What must stay as the image has it: a running session has them loaded, and torch fits the image's CUDA.
 KEPT = {"torch", "torchvision", "numpy", "pillow", "pandas"}
 #: What docs/compatibility.md says the install changes there; a release of tomorrow may change one more.
-IN_BOTH = {"datasets", "pyarrow", "torchao", "antlr4-python3-runtime"}
+IN_BOTH = {"datasets", "pyarrow", "torchao"}
 CHANGED = {"colab": IN_BOTH, "kaggle": IN_BOTH | {"transformers", "tokenizers", "safetensors"}}
+#: Packages that both images have and the install does not touch, but which need what it may change. A resolver does not
+#: see their needs; pip does, and prints an error in red.
+NEIGHBORS = ("bigframes", "cudf-cu12", "diffusers", "omegaconf", "sentence-transformers", "torchtune")
 LINUX = "x86_64-manylinux_2_28"
 LOCAL = {
     "Linux, NVIDIA GPU, 3.11": (LINUX, "3.11", ["requirements.txt", "requirements-gpu.txt"]),
@@ -100,6 +106,29 @@ def is_met(need: Requirement, packages: dict[str, str]) -> bool:
     """Whether the image has it; what is left out, and Unsloth itself, need not be there."""
     name = need.name.replace("_", "-").lower()
     return name in left_out() or name == "unsloth-zoo" or need.specifier.contains(packages.get(name, "0"))
+
+
+asked_by = functools.cache(needs_of)
+
+
+def broken(image: dict, packages: dict[str, str]) -> list[str]:
+    """What the neighbors need and these packages no longer give, although the image gives it."""
+    moved = {name: packages[name] for name in changed(image, packages)}
+    faults = []
+    for neighbor in NEIGHBORS:
+        for need in map(Requirement, asked_by(neighbor, image["packages"][neighbor], image["python"])):
+            version = moved.get(canonicalize_name(need.name))
+            if version and not need.specifier.contains(version):
+                faults.append(f"{neighbor}: {need}, but {version}")
+    return faults
+
+
+@pytest.mark.parametrize("name", ["colab", "kaggle"])
+def test_the_install_breaks_no_neighbor_and_one_that_does_would_be_seen(name, index, tmp_path):
+    image = read_image(name)
+    assert not broken(image, after(image, tmp_path / "ours", *wanted()))
+    [said] = broken(image, after(image, tmp_path / "other", "math-verify[antlr4_13_2]==0.9.0"))
+    assert said.startswith("omegaconf: antlr4-python3-runtime==4.9")
 
 
 @pytest.mark.parametrize("name", ["colab", "kaggle"])
