@@ -2,9 +2,14 @@
 
 In a source, this cell has only the line `# {{install}}`, or `# {{install NAME}}` if the lesson also needs the packages
 of `requirements-NAME.txt`, which are installed without their dependencies.
+
+    python scripts/install_cell.py    write the template into the built lessons; nothing is executed
+
+The built lessons keep their addresses, and the cell has no output: it does nothing outside Colab and Kaggle.
 This module needs no installed package.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -14,22 +19,32 @@ ALONE = ("unsloth", "reasoning-gym")
 MARKS = {"# {{install}}": "", **{f"# {{{{install {name}}}}}": name for name in ALONE}}
 FIRST_LINE = re.compile(r'^REPO = ".*"(?=  # "owner/name")')
 
-#: An uploaded wheel takes precedence. IPython and Colab set `_exit_code` after each %pip.
+#: An uploaded wheel takes precedence. IPython and Colab set `_exit_code` after each %pip. An error of this class stops
+#: Run All and shows only its sentence: SystemExit shows two warnings as well, and other errors a traceback.
 CELL = f"""\
 REPO = ""  # "owner/name" on GitHub
 import os
 from pathlib import Path
 if {{"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"}} & set(os.environ):
+    class NotInstalled(Exception):
+        _render_traceback_ = lambda self: [str(self)]
     files = sorted(Path.cwd().glob("grpo_utils-*any.whl"))
     files += Path("/kaggle/input").rglob("grpo_utils-*any.whl")
-    assert files or REPO, "Set REPO above, or upload grpo_utils*.whl here."
+    if not (files or REPO):
+        raise NotInstalled(
+            "To install the course, write the owner/name of its GitHub repository into REPO in the "
+            "first line, or upload grpo_utils*.whl (`make wheel` builds it), then run this cell "
+            "again; a lesson that you open with the badge on its GitHub page needs neither."
+        )
     course = files[-1].as_uri() if files else f"git+{HOST}{{REPO}}"
     %pip install -q "grpo_utils[colab] @ {{course}}"
-    assert not _exit_code, "pip failed: see its error, then rerun this cell."
+    if _exit_code:
+        raise NotInstalled("pip failed: see its error above, then run this cell again.")
 """
 NO_DEPS = """\
     %pip install -q --no-deps {pins}
-    assert not _exit_code, "pip failed: see its error, then rerun this cell."
+    if _exit_code:
+        raise NotInstalled("pip failed: see its error above, then run this cell again.")
 """
 
 
@@ -50,3 +65,28 @@ def with_address(cell: str, address: str) -> str:
 def expand(cell: str, address: str) -> str:
     """The code of a cell, replaced by the install cell if the source asks for it."""
     return install_cell(address, MARKS[cell]) if cell in MARKS else cell
+
+
+def refreshed(text: str, source: str) -> str:
+    """A built lesson with the install cell of today's template, its own address and no other change."""
+    [alone] = [MARKS[line] for line in source.splitlines() if line in MARKS]
+    book = json.loads(text)
+    for cell in book["cells"]:
+        first = FIRST_LINE.match("".join(cell["source"]))
+        if first:
+            lines = FIRST_LINE.sub(first[0], install_cell("", alone))
+            cell["source"] = lines.splitlines(keepends=True)
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        source = ROOT / "notebooks" / "source" / f"{path.stem}.py"
+        old = path.read_text(encoding="utf-8")
+        new = refreshed(old, source.read_text(encoding="utf-8"))
+        path.write_bytes(new.encode())  # on Windows too, keep the line ends of git
+        print(f"{path.name}: {'unchanged' if new == old else 'install cell written'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,10 @@ import sys
 import nbformat
 import pytest
 from conftest import ROOT
-from install_cell import CELL, MARKS, expand, install_cell, with_address
+from install_cell import CELL, MARKS, expand, install_cell, refreshed, with_address
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ADDRESS = "https://github.com/somebody/grpo-course"
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -113,9 +116,21 @@ def test_on_kaggle_a_wheel_is_found_in_an_uploaded_dataset(session, tmp_path):
 
 
 @PLACES
-def test_with_nothing_to_install_from_it_stops_and_names_both_ways(session, where):
+def test_with_nothing_to_install_from_it_stops_and_names_each_way(session, where):
     asked, ended = session(install_cell("", "unsloth"), where)
-    assert not asked and ended == "STOPPED: Set REPO above, or upload grpo_utils*.whl here."
+    assert not asked and ended.startswith("STOPPED: To install the course, ")
+    assert all(way in ended for way in ("owner/name", "REPO", "grpo_utils*.whl", "`make wheel`", "badge", "again"))
+
+
+def test_run_all_ends_there_and_shows_one_sentence_without_a_traceback(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLAB_RELEASE_TAG", "x")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    book = new_notebook(cells=[new_code_cell(install_cell("")), new_code_cell("print('went on')")])
+    with pytest.raises(CellExecutionError):
+        NotebookClient(book, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+    [[shown], nothing] = [cell.outputs for cell in book.cells]
+    assert shown.output_type == "error" and shown.traceback == [shown.evalue] and not nothing
+    assert shown.evalue.startswith("To install the course, ") and "\n" not in shown.evalue
 
 
 @PLACES
@@ -123,7 +138,7 @@ def test_with_nothing_to_install_from_it_stops_and_names_both_ways(session, wher
 def test_a_pip_that_fails_stops_the_notebook(session, where, statuses):
     asked, ended = session(install_cell(ADDRESS, "unsloth"), where, statuses)
     assert len(asked) == 1 + statuses[1], "nothing is installed after a failure"
-    assert ended == "STOPPED: pip failed: see its error, then rerun this cell."
+    assert ended == "STOPPED: pip failed: see its error above, then run this cell again."
 
 
 def test_elsewhere_it_does_nothing(session):
@@ -153,6 +168,18 @@ def test_another_address_changes_the_first_line_alone():
     assert now.splitlines()[0].startswith('REPO = "x/y"') and now.splitlines()[1:] == before.splitlines()[1:]
     assert with_address(install_cell(ADDRESS, "unsloth"), "") == install_cell("", "unsloth")
     assert with_address("REPO = 1", ADDRESS) == expand("REPO = 1", ADDRESS) == "REPO = 1"
+
+
+def test_a_built_lesson_gets_the_cell_of_today_and_keeps_its_address_and_all_else():
+    [mark] = [line for line in MARKS if "unsloth" in line]
+    text, output = new_markdown_cell("REPO"), nbformat.v4.new_output("stream", text="hello")
+    cells = [text, new_code_cell(with_address(CELL, ADDRESS).replace("git+", "")), new_code_cell("1", outputs=[output])]
+    old = nbformat.writes(new_notebook(cells=cells)) + "\n"
+    book = nbformat.reads(refreshed(old, f"# %%\n{mark}\n"), as_version=4)
+    assert book.cells[1].source == install_cell(ADDRESS, "unsloth")
+    assert [book.cells[0], book.cells[2]] == [cells[0], cells[2]]
+    book.cells[1].source = cells[1].source
+    assert nbformat.writes(book) + "\n" == old
 
 
 def test_the_extras_it_asks_for_exist():
