@@ -46,8 +46,8 @@ class Page:
         return time.perf_counter() - began
 
     def run(self, expression: str):
-        """The value of an expression in the page."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of an expression in the page, or what its promise gives."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
@@ -58,8 +58,14 @@ class Page:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key])
 
     def size(self, width: int, height: int) -> None:
-        """Set the size of the window."""
+        """Set the size of the window, and wait until the page is drawn in it.
+
+        A page has its new width before it is told: events and observers of a size run only when a frame is drawn.
+        """
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        fits = f"innerWidth === {width} && innerHeight === {height}"
+        look = f"const look = () => requestAnimationFrame({fits} ? done : look)"  # `done` begins the frame after
+        self.run(f"new Promise((done) => {{ {look}; requestAnimationFrame(look); }})")
 
     def scheme(self, name: str) -> None:
         """Prefer light or dark."""

@@ -441,11 +441,28 @@ def test_a_large_run_is_sampled_and_says_so(large):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A page in Chromium, without a network."""
+def chromium(tmp_path_factory):
+    """Chromium, without a network."""
     with browser.chromium(tmp_path_factory.mktemp("chromium")) as opened:
-        opened.size(1280, 720)
         yield opened
+
+
+@pytest.fixture
+def page(chromium):
+    """Its page, in the same window for every test, whatever the test before left."""
+    chromium.size(1280, 720)
+    chromium.scheme("light")
+    return chromium
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A page whose rewards need more room than most windows have."""
+    table = replay_runs.table_at(1, 2)
+    for name in ("form_reward", "alone_reward"):
+        table[name] = 0.25
+    replay_runs.write_step(tmp_path, table)
+    return written(tmp_path)
 
 
 @pytest.fixture
@@ -457,6 +474,16 @@ def shown(page, run):
 
 def text(page, selector):
     return page.run(f"document.querySelector({selector!r}).innerText")
+
+
+def sideways(page, parts="html, #rows, #paid, #changes"):
+    """The pixels by which the page, or a part of it, can be scrolled sideways."""
+    return page.run(f"Math.max(...[...document.querySelectorAll('{parts}')].map((e) => e.scrollWidth - e.clientWidth))")
+
+
+def stacked(page):
+    """Whether the table of the group is stacked."""
+    return page.run("document.querySelector('#rows table').classList.contains('stacked')")
 
 
 def choose(page, name, value):
@@ -522,18 +549,44 @@ def test_the_button_at_the_last_group_keeps_the_focus(shown, data):
 
 @needs_browser
 @pytest.mark.parametrize("width", [1280, 1024, 760, 390])
-def test_a_table_of_many_rewards_fits_into_the_window(page, tmp_path, width):
-    table = replay_runs.table_at(1, 2)
-    for name in ("form_reward", "alone_reward"):
-        table[name] = 0.25
-    replay_runs.write_step(tmp_path, table)
-    page.open(written(tmp_path))
+def test_a_table_of_many_rewards_fits_into_the_window(page, wide, width):
+    page.open(wide)
     page.size(width, 900)
-    page.run("window.dispatchEvent(new Event('resize'))")
-    wide = page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    stacked = page.run("document.querySelector('#rows table').classList.contains('stacked')")
+    assert sideways(page) == 0 and stacked(page) == (width < 1280)
     page.size(1280, 720)
-    assert wide == 0 and stacked == (width < 1280)
+    assert not stacked(page)
+
+
+@needs_browser
+def test_nothing_scrolls_sideways_although_no_script_stacks_the_tables(page, wide):
+    never = "window.ResizeObserver = class { observe() {} }"
+    still = page.call("Page.addScriptToEvaluateOnNewDocument", source=never)
+    page.open(wide)
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=still["identifier"])
+    page.size(390, 844)
+    assert not stacked(page) and sideways(page, "html") == 0 < sideways(page, "#rows")
+
+
+@needs_browser
+def test_long_names_without_a_place_to_break_them_fit_into_a_phone(page, tmp_path):
+    folder = tmp_path / ("run" * 30)  # a note has its path
+    replay_runs.write_step(folder, replay_runs.table_at(1, 2).rename(columns={"answer_length": "reward" * 12}))
+    page.open(written(folder))
+    page.size(390, 844)
+    assert stacked(page) and sideways(page) == 0
+
+
+@needs_browser
+def test_a_text_that_must_be_scrolled_in_a_narrow_window_is_reached_by_keys(page, tmp_path):
+    replay_runs.write_step(tmp_path, replay_runs.table_at(1, 2, texts=["word " * 120] * 4))
+    page.open(written(tmp_path))
+    texts = "[...document.querySelectorAll('.text')].map((e) => [e.scrollHeight > e.clientHeight, e.tabIndex === 0])"
+    counts = []
+    for width in (1280, 390, 1280):
+        page.size(width, 900)
+        counts.append(sum(scrolls for scrolls, _ in page.run(texts)))
+        assert all(scrolls == reached for scrolls, reached in page.run(texts))
+    assert counts[0] == counts[2] < counts[1]
 
 
 @needs_browser
@@ -587,10 +640,8 @@ def test_at_390_pixels_nothing_scrolls_sideways_and_dark_is_dark(shown):
     light = shown.run("getComputedStyle(document.body).backgroundColor")
     shown.size(390, 844)
     shown.scheme("dark")
-    assert shown.run("document.documentElement.scrollWidth") <= 390
+    assert sideways(shown) == 0
     assert shown.run("getComputedStyle(document.body).backgroundColor") != light
-    shown.scheme("light")
-    shown.size(1280, 720)
 
 
 @needs_browser
@@ -599,7 +650,6 @@ def test_every_color_can_be_read(shown, scheme):
     shown.scheme(scheme)
     style = "getComputedStyle(document.documentElement)"
     colors = [shown.run(f"{style}.getPropertyValue('--{name}')") for name in COLORS.split()]
-    shown.scheme("light")
     light = [luminance(color.strip()) for color in colors]
     for ink in light[3:]:
         for paper in light[:3]:

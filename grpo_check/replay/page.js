@@ -507,7 +507,8 @@ function listen() {
   at("play").addEventListener("click", play);
   at("run").addEventListener("change", chooseRun);
   document.addEventListener("keydown", onKey);
-  window.addEventListener("resize", () => fit(document));
+  // The header is as wide as the page, also where a scroll bar made it narrower, and what `fit` does never changes it.
+  new ResizeObserver(() => fit(document)).observe(document.querySelector("header"));
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 }
 
