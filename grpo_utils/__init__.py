@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .run.checkpoints import checkpoint_problem, newest_checkpoint
     from .run.generating import generate
     from .run.resuming import train_or_resume
+    from .run.time_limit import TimeLimit
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -33,7 +33,7 @@ def other_arguments(profile: Profile) -> dict:
     >>> from grpo_utils.profiles import T4
     >>> arguments = other_arguments(T4)
     >>> arguments["fp16"], arguments["lr_scheduler_type"], arguments["warmup_steps"], arguments["save_steps"]
-    (True, 'constant_with_warmup', 10, 25)
+    (True, 'constant_with_warmup', 2, 25)
     """
     return {
         "lr_scheduler_type": profile.lr_scheduler_type,

@@ -34,8 +34,8 @@ def check_choice(what: str, value: object, valid: Sequence[object]) -> None:
         raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(names)}.")
 
 
-def check_count(what: str, value: int) -> None:
-    """Raise a CourseError unless ``value`` is 0 (the profile default) or more.
+def check_count(what: str, value: float, zero: str = "the profile default") -> None:
+    """Raise a CourseError unless ``value`` is 0, which means ``zero``, or more.
 
     >>> check_count("STEPS", -5)
     Traceback (most recent call last):
@@ -43,4 +43,4 @@ def check_count(what: str, value: int) -> None:
     grpo_utils.errors.CourseError: STEPS=-5 is negative. Use 0 for the profile default, or a positive number.
     """
     if value < 0:
-        raise CourseError(f"{what}={value} is negative. Use 0 for the profile default, or a positive number.")
+        raise CourseError(f"{what}={value} is negative. Use 0 for {zero}, or a positive number.")

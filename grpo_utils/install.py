@@ -1,10 +1,11 @@
 """Check that the installed packages are the versions that this course was tested with."""
 
+import os
 import re
 from importlib import metadata
 
 from .errors import CourseError
-from .profiles import Profile
+from .profiles import Profile, offered_gpu
 from .run.measuring import installed_version
 
 #: Not in the metadata of this package, or pip would install Unsloth's dependencies too: requirements-unsloth.txt.
@@ -57,8 +58,6 @@ def check_gpu(profile: Profile) -> str:
     if profile.name == "cpu":
         return f"CPU, {torch.get_num_threads()} thread(s)"
     if not torch.cuda.is_available():
-        raise CourseError(
-            f"PROFILE={profile.name!r} needs a GPU, and torch {torch.__version__} sees none. On Colab choose Runtime, "
-            "Change runtime type, T4 GPU; on your own machine delete .venv and run `make setup` again."
-        )
+        fix = offered_gpu(os.environ) or ". On your own machine, delete .venv and run `make setup` again"
+        raise CourseError(f"PROFILE={profile.name!r} needs a GPU, and torch {torch.__version__} sees none{fix}.")
     return torch.cuda.get_device_name(0)

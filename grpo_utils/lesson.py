@@ -14,7 +14,7 @@ from .install import check_gpu, check_versions
 from .models import check_model, choose_model, fit_model, lora_arguments, model_path
 from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, find_profile, prepare_machine
 from .run.measuring import finish, mcnemar_p_value, write_report
-from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
+from .runs import processor_seconds, resume_run, reward_settings, seconds_since_start, start_run
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -31,7 +31,8 @@ class Setup:
         reason: why this profile was chosen.
         family, model, backend: as chosen; ``model`` is a public name.
         path: the path or hub id that the model is loaded from.
-        folder: a new, empty folder; None for a lesson that saves nothing.
+        folder: a new, empty folder, or that of the run that is continued; None for a lesson that saves nothing.
+        checkpoint: where that run continues; None for a new run.
     """
 
     profile: Profile
@@ -41,18 +42,22 @@ class Setup:
     backend: str
     path: str
     folder: Path | None
+    checkpoint: Path | None
 
 
 def setup(
     profile: str, family: str, model: str = "", backend: str = "unsloth", bits: int = 0, steps: int = 0,
-    eval_rows: int = 0, report_to: str = "none", output_dir: str = "outputs/run",
+    eval_rows: int = 0, minutes: float = 0, report_to: str = "none", output_dir: str = "outputs/run",
+    resume: bool = False,
 ) -> Setup:  # fmt: skip
     """Find the machine's profile, check all settings, prepare the process, and create the run's folder.
 
     It prints what it found. Call it before torch and transformers are imported; 0 and "" mean the profile default.
+    With ``resume``, the run in ``output_dir`` is continued. ``minutes`` is the limit of `TimeLimit`.
 
     Raises:
-        CourseError: a setting is not valid, the model is not available, or a package has an untested version.
+        CourseError: a setting is not valid, the model is not available, a package has an untested version, or there is
+            no checkpoint to resume from.
     """
     sizes, reason = find_profile(profile)
     name = choose_model(sizes, family, model)
@@ -61,6 +66,7 @@ def setup(
     check_choice("BASE_BITS", bits, (0, 4, 16))
     check_count("STEPS", steps)
     check_count("EVAL_ROWS", eval_rows)
+    check_count("MINUTES", minutes, "no limit")
     check_report_to(report_to)
     own = dict(steps=steps, eval_rows=eval_rows, load_in_4bit=bits == 4 if bits else None)
     sizes = replace(sizes, **{key: value for key, value in own.items() if value or value is False})
@@ -69,9 +75,17 @@ def setup(
     print(f"Profile {sizes.name}: {reason}.", f"Why: {sizes.why}.", f"Model: {name}", sep="\n")
     print(*([warning] if warning else []), f"Versions: {check_versions(backend)}", sep="\n")
     print(f"Device: {check_gpu(sizes)}")
-    folder, note = start_run(output_dir, model)
-    print(note)
-    return Setup(sizes, reason, family, name, backend, model_path(name), folder)
+    if resume:
+        folder, checkpoint = resume_run(output_dir)
+        note = f"The run in {folder} continues from {checkpoint.name}."
+    else:
+        (folder, note), checkpoint = start_run(output_dir, model), None
+    print(note, f"Time for the whole lesson: {sizes.expected}.", sep="\n")
+    if sizes.name != "cpu":
+        limit = f"Training ends after {minutes:g} minutes at the latest" if minutes else "Training has no time limit"
+        print(f"{limit} (MINUTES). Its first step compiles the model, which takes some minutes.")
+        print("To shorten the lesson, lower MINUTES, STEPS or EVAL_ROWS.")
+    return Setup(sizes, reason, family, name, backend, model_path(name), folder, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -107,32 +121,43 @@ def setup_tiny(
     print(f"Model: {model}, on the CPU." + (f" Steps of a training run: {steps}" if steps else ""))
     folder, note = start_run(output_dir) if output_dir else (None, "")
     print(note, end="\n" if note else "")
-    return TinySetup(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
+    return TinySetup(sizes, reason, family, model, "transformers", model_path(model), folder, None, steps, machine)
 
 
 def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/lesson14") -> Setup:
-    """`setup` for a lesson that trains a real model on the CPU, on every machine and with all its cores.
+    """`setup` for a lesson that trains a real model: on the GPU if there is one, else on all cores of the CPU.
 
-    SmolLM2 is fetched if it is missing. With ``bits`` of 16, the frozen base is in bf16, or in fp32 on a processor
-    without bf16 instructions. Call it before torch and transformers are imported.
+    SmolLM2 is fetched if it is missing. With ``bits`` of 16, the frozen base is in bf16, or in fp32 on a machine that
+    is slow in bf16. Call it before torch and transformers are imported.
 
     Raises:
         CourseError: a setting is not valid, the model is not available, or too little memory is free.
     """
-    _, reason = find_profile(profile)
+    machine, reason = find_profile(profile)
     check_choice("BASE_BITS", bits, (4, 16))
-    prepare_machine(PROFILES["cpu"], offline=model == smollm2.NAME, threads=os.cpu_count())
-    smollm2.check_memory()
+    prepare_machine(machine, offline=model == smollm2.NAME, threads=os.cpu_count())
+    if machine.name == "cpu":
+        smollm2.check_memory()
     if model == smollm2.NAME:
         smollm2.fetch()
     check_model(model)
-    dtype = "bfloat16" if smollm2.fast_bf16() else "float32"
-    print(smollm2.SLOW_IN_BF16 + "\n" if dtype == "float32" else "", end="")
-    sizes = replace(PROFILES["cpu"], dtype=dtype, load_in_4bit=bits == 4)
+    dtype = smollm2.dtype_on(machine)
+    sizes = replace(PROFILES["cpu"], name=machine.name, dtype=dtype, load_in_4bit=bits == 4)
+    device = check_gpu(sizes)
     folder, note = start_run(output_dir, model)
-    print(f"Model: {model}, on {os.environ['OMP_NUM_THREADS']} CPU threads, in {sizes.dtype}.")
+    print(f"Profile {machine.name}: {reason}.", f"Model: {model}, on {device}, in {dtype}.", sep="\n")
     print(f"Base: {'4 bits' if sizes.load_in_4bit else 'not quantized'}. {note}")
-    return Setup(sizes, reason, "", model, "unsloth", model_path(model), folder)
+    print(f"Time for the whole lesson: {_expected_time(sizes)}. To shorten it, lower STEPS and EVAL_ROWS.")
+    return Setup(sizes, reason, "", model, "unsloth", model_path(model), folder, None)
+
+
+def _expected_time(sizes: Profile) -> str:
+    """The time that a lesson with SmolLM2 takes, and how it is known."""
+    if sizes.name != "cpu":
+        return "15 to 25 minutes on a T4 (estimated), some of them to compile the first step"
+    if sizes.dtype == "bfloat16":
+        return "about an hour on two cores (measured)"
+    return f"two hours or more on two cores (estimated). {smollm2.SLOW_IN_BF16.removesuffix('.')}"
 
 
 def report_run(

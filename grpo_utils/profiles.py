@@ -14,6 +14,7 @@ import logging
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from .errors import CourseError, check_choice
@@ -25,6 +26,12 @@ NEVER_RUN = "never run on this hardware"
 
 #: Set in a prepared process to the name of its profile.
 PREPARED = "GRPO_UTILS_PREPARED"
+
+#: Where hosted notebooks offer a GPU, by a variable that only their machines set.
+GPU_MENUS = {
+    "COLAB_RELEASE_TAG": "Runtime > Change runtime type > T4 GPU",
+    "KAGGLE_KERNEL_RUN_TYPE": "Settings > Accelerator > GPU T4 x2",
+}
 
 #: The variables that say how many threads torch uses.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -46,6 +53,7 @@ class Profile:
     hardware: str
     why: str
     evidence: str
+    expected: str  # minutes of lesson 03 from its first cell to its last
     models: dict[str, str]
     dataset: str
     dtype: str
@@ -83,6 +91,7 @@ CPU = Profile(
     hardware="any CPU, 2 cores, 3 GB of free memory",
     why="a tiny model and short problems train in about a minute",
     evidence="measured on every commit",
+    expected="about a minute on two cores (measured)",
     models={"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"},
     dataset="addition",
     dtype="float32",
@@ -103,37 +112,37 @@ CPU = Profile(
 T4 = Profile(
     name="t4",
     hardware="NVIDIA T4, 16 GB (Colab, Kaggle)",
-    why="fp16, because a T4 has no bf16 units; 4 bits, so that 8 GB cards fit too (BASE_BITS=16 also fits in 16 GB)",
+    why="fp16, because a T4 has no bf16 units; 4 bits, so that 8 GB cards fit too (BASE_BITS=16 is a tenth faster)",
     evidence=NEVER_RUN,
+    expected="25 to 50 minutes (estimated; never run on this hardware)",
     # An alternative is unsloth/Qwen3-1.7B with thinking off: "Thinking on or off" in docs/models.md has its recipe.
     models={"qwen": "unsloth/Qwen2.5-1.5B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
     dataset="gsm8k",
     dtype="float16",
     load_in_4bit=True,
     max_prompt_length=256,
-    max_completion_length=512,
+    max_completion_length=256,  # at 512, a step takes almost twice as long: sampling is three quarters of it
     per_device_train_batch_size=8,
-    gradient_accumulation_steps=8,
+    gradient_accumulation_steps=4,  # 32 completions per step, as many as SmolLM2 learned with (docs/results.md)
     num_generations=8,
-    learning_rate=5e-5,
-    steps=200,
+    learning_rate=2e-4,  # at this rate and rank, SmolLM2 learned; at 5e-5, nothing in 25 steps (docs/settings.md)
+    steps=60,  # 30 minutes by the preflight's formula; MINUTES ends training if the card is slower
     train_rows=7000,
-    eval_rows=200,
-    eval_batch_size=40,
+    eval_rows=100,
+    eval_batch_size=100,  # one batch takes little longer than a part of it
     optim="adamw_8bit",
-    lr_scheduler_type="constant_with_warmup",
-    warmup_steps=10,
-    lora_rank=32,
-    lora_alpha=64,
+    lr_scheduler_type="constant_with_warmup",  # a run that is stopped early loses no part of its schedule
+    warmup_steps=2,
 )
 
 L4 = replace(
     T4,
     name="l4",
     hardware="NVIDIA L4, RTX 3090 or RTX 4090, 24 GB",
-    why="bf16 and 300 steps; otherwise as on the T4, so that runs are comparable",
+    why="bf16, answers of up to 512 tokens and 64 completions per step; otherwise as on the T4",
     dtype="bfloat16",
-    steps=300,
+    max_completion_length=512,
+    gradient_accumulation_steps=8,
 )
 
 A100 = replace(
@@ -144,7 +153,7 @@ A100 = replace(
     load_in_4bit=False,
     per_device_train_batch_size=16,
     num_generations=16,
-    eval_batch_size=100,
+    eval_rows=200,
     optim="adamw_torch",
 )
 
@@ -233,7 +242,7 @@ def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
     NVIDIA GeForce RTX 3060 has 12 GiB (under 14: half the batch) and bf16 units
     """
     if not gpus:
-        return CPU, "no NVIDIA GPU found"
+        return CPU, "no NVIDIA GPU found" + offered_gpu(os.environ)
     gpu = gpus[0]
     has = f"{gpu.name} has {gpu.memory_gib:.0f} GiB"
     if gpu.capability < 7.0 or gpu.memory_gib < 7:
@@ -244,6 +253,18 @@ def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
         if gpu.memory_gib >= memory_gib and gpu.capability >= capability:
             return profile, f"{has} and bf16 units"
     return _fit_memory(replace(T4, dtype="bfloat16"), gpu, has, "bf16 units")
+
+
+def offered_gpu(environment: Mapping[str, str]) -> str:
+    """Where Colab or Kaggle offers a GPU, to be appended to a sentence; "" on any other machine.
+
+    >>> offered_gpu({"COLAB_RELEASE_TAG": "release-colab"})
+    '. To use one, choose Runtime > Change runtime type > T4 GPU, and run all cells again'
+    >>> offered_gpu({})
+    ''
+    """
+    menus = [menu for variable, menu in GPU_MENUS.items() if variable in environment]
+    return f". To use one, choose {menus[0]}, and run all cells again" if menus else ""
 
 
 def _fit_memory(profile: Profile, gpu: Gpu, has: str, units: str) -> tuple[Profile, str]:
@@ -280,10 +301,8 @@ def find_profile(name: str = "auto") -> tuple[Profile, str]:
             f"PROFILE={name!r}: this process was prepared for the cpu profile, which hides the GPU. Restart the kernel."
         )
     if name != "cpu" and not has_nvidia_gpu():
-        raise CourseError(
-            f"PROFILE={name!r} needs an NVIDIA GPU and nvidia-smi shows none on this machine. "
-            "On Colab choose Runtime, Change runtime type, T4 GPU; elsewhere use PROFILE='cpu'."
-        )
+        fix = offered_gpu(os.environ) or ". Use PROFILE='cpu'"
+        raise CourseError(f"PROFILE={name!r} needs an NVIDIA GPU and nvidia-smi shows none on this machine{fix}.")
     return PROFILES[name], "you asked for it"
 
 

@@ -19,6 +19,7 @@ import psutil
 
 from .errors import CourseError
 from .rewards import reward_name
+from .run.checkpoints import newest_checkpoint
 
 #: Written when a run starts, so that an unfinished run can be distinguished from other files.
 STARTED = "started.txt"
@@ -47,9 +48,34 @@ def start_run(folder: str | Path, model: str = "") -> tuple[Path, str]:
         kept, state = _set_aside(folder)
         note = f"{folder} held {state} run: it is kept as {kept}. This run starts clean."
     folder.mkdir(parents=True, exist_ok=True)
+    _mark_started(folder)
+    return folder, note
+
+
+def _mark_started(folder: Path) -> None:
+    """Record which process writes to the folder."""
     me = psutil.Process()
     (folder / STARTED).write_text(json.dumps({"pid": me.pid, "process_started": me.create_time()}) + "\n")
-    return folder, note
+
+
+def resume_run(folder: str | Path) -> tuple[Path, Path]:
+    """The folder of an unfinished run that will be continued, and its newest complete checkpoint.
+
+    Raises:
+        CourseError: the folder has no complete checkpoint, its run is finished, or another process writes to it.
+    """
+    folder = Path(folder)
+    if (folder / "report.json").exists():
+        raise CourseError(f"RESUME=True, and the run in {str(folder)!r} is finished. Set RESUME=False for a new run.")
+    _refuse_live_run(folder)
+    checkpoint = newest_checkpoint(folder / "checkpoints")
+    if checkpoint is None:
+        raise CourseError(
+            f"RESUME=True, and {str(folder / 'checkpoints')!r} has no complete checkpoint. Set OUTPUT_DIR to the "
+            "folder of the run to continue (one that was set aside has its time in its name), or RESUME=False."
+        )
+    _mark_started(folder)
+    return folder, checkpoint
 
 
 def _refuse_live_run(folder: Path) -> None:

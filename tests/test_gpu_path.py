@@ -157,7 +157,7 @@ def test_lesson_03_runs_on_a_t4_to_its_merged_model(machines, tmp_path):
 @pytest.mark.upgrade
 def test_minimal_runs_on_a_t4(machines, tmp_path):
     source = (ROOT / "templates" / "minimal" / "train.py").read_text(encoding="utf-8")
-    shorter = {"(200, 512) if GPU": "(3, 32) if GPU", "range(200)": "range(16)", "logging_steps=10": "logging_steps=1"}
+    shorter = {"(60, 256) if GPU": "(3, 32) if GPU", "100 if GPU": "16 if GPU", "logging_steps=10": "logging_steps=1"}
     for long, short in shorter.items():
         assert source.count(long) == 1
         source = source.replace(long, short)

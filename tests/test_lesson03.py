@@ -107,7 +107,8 @@ def other(tmp_path_factory):
         "MODEL": "./my-gemma",
         "BACKEND": "transformers",
         "BASE_BITS": 16,
-        "STEPS": 3,
+        "STEPS": 200,
+        "MINUTES": 0.02,  # after about a second, which is a few steps
         "SEED": 5,
         "EVAL_ROWS": 24,
         "REPORT_TO": "tensorboard",
@@ -123,11 +124,19 @@ def test_every_override_arrives(other):
     arguments = report["config"]["training_arguments"]
     assert (report["profile"], report["family"], report["model"]) == ("cpu", "gemma", "./my-gemma")
     assert (report["backend"], report["load_in_4bit"]) == ("transformers", False)
-    assert (report["steps"], arguments["max_steps"]) == (3, 3)
+    assert arguments["max_steps"] == 200
     assert (report["seed"], arguments["seed"], report["config"]["evaluation"]["seed"]) == (5, 5, 5)
     assert report["before"]["n"] == report["after"]["n"] == 24
     assert "tensorboard" in arguments["report_to"]
     assert list(folder.rglob("events.out.tfevents*"))
+
+
+def test_training_that_the_clock_ended_is_evaluated_reported_and_merged(other):
+    folder, shown = other
+    report = report_in(folder / "mine")
+    assert 1 <= report["steps"] < 200 and report["stopped"] in shown
+    assert f"after {report['steps']} of 200 steps" in report["stopped"] and "0.02 minutes" in report["stopped"]
+    assert (folder / "mine/merged/model.safetensors").is_file() and report["merged"]["n"] == 24
 
 
 def test_the_command_line_ends_with_the_table(other):

@@ -1,5 +1,7 @@
 import os
+import re
 
+import bench_estimate
 import pytest
 
 from grpo_utils.errors import CourseError
@@ -103,9 +105,40 @@ def test_auto_without_gpu_is_the_cpu(machine_without_gpu):
     assert find_profile("auto") == (CPU, "no NVIDIA GPU found")
 
 
-def test_t4_without_gpu_is_an_error_with_the_mend(machine_without_gpu):
-    with pytest.raises(CourseError, match="PROFILE='t4' needs an NVIDIA GPU.*use PROFILE='cpu'"):
+@pytest.mark.parametrize(
+    ("variable", "menu"),
+    [
+        ("", "Use PROFILE='cpu'"),
+        ("COLAB_RELEASE_TAG", "choose Runtime > Change runtime type > T4 GPU"),
+        ("KAGGLE_KERNEL_RUN_TYPE", "choose Settings > Accelerator > GPU T4 x2"),
+    ],
+)
+def test_a_machine_without_gpu_says_where_to_get_one(machine_without_gpu, monkeypatch, variable, menu):
+    if variable:
+        monkeypatch.setenv(variable, "x")
+        assert find_profile("auto")[0] is CPU and menu in find_profile("auto")[1]
+    with pytest.raises(CourseError, match="PROFILE='t4' needs an NVIDIA GPU.*") as error:
         find_profile("t4")
+    assert menu in str(error.value)
+
+
+def test_the_time_of_lesson_03_on_a_t4_follows_from_the_formula():
+    """An hour is enough: what a person is told, and the limit of 30 minutes, fit to the estimate of a step."""
+    from grpo_check.preflight.estimate import MINUTES_FACTOR, estimate_minutes
+    from grpo_check.preflight.sizes import model_sizes
+
+    sizes = model_sizes(bench_estimate.known_config(T4.models["qwen"]))
+    one = estimate_minutes(
+        sizes, hardware="t4", steps=T4.steps, completions_per_step=T4.completions_per_step,
+        generated_at_once=T4.completions_per_step, prompt_tokens=T4.max_prompt_length,
+        completion_tokens=T4.max_completion_length, dtype=T4.dtype, load_in_4bit=T4.load_in_4bit,
+    )  # fmt: skip
+    evaluations = (
+        4 * one.generating / T4.steps
+    )  # before and after, sampled and greedy, each one batch
+    shortest, longest = map(int, re.findall(r"\d+", T4.expected)[:2])
+    assert shortest - 12 <= (one.total + evaluations) / MINUTES_FACTOR["gpu"] <= shortest  # 5 to 12 for all else
+    assert 30 + evaluations * MINUTES_FACTOR["gpu"] <= longest - 10 < 60
 
 
 def test_an_nvidia_smi_without_driver_counts_as_no_gpu(nvidia_smi):

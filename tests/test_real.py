@@ -96,7 +96,7 @@ def test_transcripts_show_the_same_prompts_before_and_after(real):
 def test_a_run_stopped_after_training_is_only_measured(real, monkeypatch, tmp_path):
     trained = []
     monkeypatch.setattr(real.run, "train", lambda *arguments: trained.append(arguments))
-    monkeypatch.setattr(real.run, "measure_merged", lambda *arguments: dict(greedy=[True]))
+    monkeypatch.setattr(real.run, "measure_merged", lambda *arguments, **options: dict(greedy=[True]))
     for _ in "fresh", "again":
         (tmp_path / "report.json").write_text("{}")
         real.run.run_once(tmp_path, "orders", 0, tmp_path, [])

@@ -9,11 +9,12 @@ import psutil
 import pytest
 from conftest import judged
 
+from grpo_utils import runs
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import math_rewards
 from grpo_utils.run import measuring
 from grpo_utils.run.measuring import write_report
-from grpo_utils.runs import read_report, reward_settings, start_run
+from grpo_utils.runs import read_report, resume_run, reward_settings, start_run
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
@@ -67,6 +68,24 @@ def test_a_model_inside_the_folder_of_the_run_is_not_renamed_away(tmp_path):
         start_run(folder, str(folder / "merged"))
     assert (folder / "merged").is_dir()
     start_run(tmp_path / "second", str(folder / "merged"))
+
+
+def test_an_unfinished_run_is_continued_where_it_is(tmp_path, monkeypatch):
+    start_run(tmp_path / "run")
+    monkeypatch.setattr(runs, "newest_checkpoint", lambda folder: folder / "checkpoint-25")
+    folder, checkpoint = resume_run(tmp_path / "run")
+    assert folder == tmp_path / "run" and checkpoint == folder / "checkpoints" / "checkpoint-25"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("report", [False, True])
+def test_a_run_that_cannot_be_continued_says_why(tmp_path, report):
+    folder, _ = start_run(tmp_path / "run")
+    if report:
+        (folder / "report.json").write_text("{}")
+    why = "is finished. Set RESUME=False" if report else "has no complete checkpoint. Set OUTPUT_DIR"
+    with pytest.raises(CourseError, match=why):
+        resume_run(folder)
 
 
 def test_two_runs_of_one_second_are_both_kept(tmp_path):

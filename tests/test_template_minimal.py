@@ -16,6 +16,7 @@ from reward_lists import TABLE
 from template_projects import in_folder
 
 from grpo_utils.__main__ import start_project
+from grpo_utils.profiles import T4
 from grpo_utils.project import new_project
 
 FOLDER = ROOT / "templates" / "minimal"
@@ -43,6 +44,17 @@ def run_file(device: str, name: str, file: Path = FOLDER / "train.py") -> dict:
         for module, defined in stubs.items():
             patch.setitem(sys.modules, module, types.SimpleNamespace(**defined))
         return runpy.run_path(str(file), run_name=name)
+
+
+def test_its_gpu_branch_has_the_sizes_of_the_t4_profile():
+    gpu = run_file("gpu", "minimal")
+    sizes = T4.models["qwen"], T4.steps, T4.max_completion_length, T4.eval_rows
+    assert tuple(gpu[name] for name in ("MODEL", "STEPS", "TOKENS", "HELD_OUT")) == sizes
+    written = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.e-]+) if GPU", SOURCE)}
+    assert len(written) == 4 and written == {name: getattr(T4, name) for name in written}
+    assert (
+        f"r={T4.lora_rank}, lora_alpha={T4.lora_alpha}" in SOURCE and f"num_generations={T4.num_generations}" in SOURCE
+    )
 
 
 @pytest.fixture

@@ -6,13 +6,15 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from conftest import ROOT
 from datasets import Dataset
-from share_templates import SHARED, SOURCES, in_lib, lib_of
+from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, SOURCES, followed, in_lib, lib_of
 from template_projects import OWN_REWARDS, in_folder
 
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
+from grpo_utils.profiles import T4
 from grpo_utils.project import new_project, template_names
 
 
@@ -30,6 +32,17 @@ def test_its_lib_and_what_it_shares_are_the_sources_letter_by_letter(name):
     different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
     assert not different, f"edit {different} in basic_grpo, then: make templates"
     assert name in (*OWN_REWARDS, "minimal") or {"rewards.py", "data.py", "test_rewards.py"} <= set(SHARED[name])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "templates").glob("*/config.yaml")), ids=lambda path: path.parent.name)
+def test_its_config_for_a_gpu_has_the_sizes_of_the_t4_profile(path):
+    text = path.read_text(encoding="utf-8")
+    assert followed(text, path.parent.name) == text, "run: make templates"
+    settings = yaml.safe_load(text)
+    names = set(FOLLOWED) - set(NOT_FOLLOWED.get(path.parent.name, ())) - ({"max_steps"} - set(settings))
+    assert {name: float(settings[name]) for name in names} == {name: float(FOLLOWED[name]) for name in names}
+    at_once = settings["per_device_train_batch_size"] * settings["gradient_accumulation_steps"]
+    assert at_once * (2 if path.parent.name == "scale_out" else 1) == T4.completions_per_step
 
 
 def test_no_template_is_forgotten_when_shared_files_are_copied():
@@ -140,7 +153,9 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     trainer = SimpleNamespace(model=SimpleNamespace(parameters=list), remove_callback=lambda callback: None)
     given = {}
     monkeypatch.setattr(training, "GRPOTrainer", lambda **arguments: given.update(arguments) or trainer)
-    run = SimpleNamespace(reward_model="owner/judge", reward_model_weight=0.1, use_unsloth=True, max_prompt_tokens=9)
+    run = SimpleNamespace(
+        reward_model="owner/judge", reward_model_weight=0.1, use_unsloth=True, max_prompt_tokens=9, max_minutes=0
+    )
     config = SimpleNamespace(reward_weights=None, deepspeed_plugin=None, seed=0, bf16=False, fp16=False)
     model = SimpleNamespace(use_peft=True)
 

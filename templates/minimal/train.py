@@ -21,7 +21,8 @@ from trl import GRPOConfig, GRPOTrainer
 # ---- CHANGE THIS PART: the model, the rows, the rewards. ----
 MODEL = "unsloth/Qwen2.5-1.5B-Instruct" if GPU else "./tiny-model"  # or "unsloth/gemma-3-1b-it"
 TEMPLATE = {"enable_thinking": False}  # Qwen3 then answers without a thought; other models ignore it
-STEPS, TOKENS = (200, 512) if GPU else (50, 32)  # optimizer steps, and the longest completion
+STEPS, TOKENS = (60, 256) if GPU else (50, 32)  # optimizer steps, and the longest completion
+HELD_OUT = 100 if GPU else 200  # rows to evaluate before and after
 OUTPUT = Path("outputs/minimal")
 FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
 SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORMAT}"}
@@ -36,14 +37,14 @@ def row(question, answer):  # chat messages: TRL applies the chat template only 
 
 
 def load_rows():
-    """Return the training rows and 200 held-out rows."""
+    """Return the training rows and the held-out rows."""
     if GPU:
         data = load_dataset("openai/gsm8k", "main").shuffle(seed=0)  # GSM8K answers end in "#### 1,234"
         data = data.map(lambda each: row(each["question"], each["answer"].split("#### ")[1].replace(",", "")))
-        return data["train"], data["test"].select(range(200))
+        return data["train"], data["test"].select(range(HELD_OUT))
     pairs = [(a, b) if a % 2 else (b, a) for a in range(10, 100) for b in range(a, 100)]  # 15 + 27 or 27 + 15, not both
     data = Dataset.from_list([row(f"What is {a} + {b}?", str(a + b)) for a, b in pairs])
-    return data.train_test_split(test_size=200, seed=0).values()
+    return data.train_test_split(test_size=HELD_OUT, seed=0).values()
 
 
 def is_number(match, answer):
@@ -128,12 +129,12 @@ if __name__ == "__main__":
     config = GRPOConfig(
         output_dir=str(OUTPUT),
         max_steps=STEPS,
-        learning_rate=5e-5 if GPU else 2e-3,
+        learning_rate=2e-4 if GPU else 2e-3,
         lr_scheduler_type="constant_with_warmup" if GPU else "linear",  # linear: it falls to 0
-        warmup_steps=10 if GPU else 0,
+        warmup_steps=2 if GPU else 0,
         optim="adamw_8bit" if GPU else "adamw_torch",
         per_device_train_batch_size=8 if GPU else 64,  # completions, not prompts
-        gradient_accumulation_steps=8 if GPU else 1,
+        gradient_accumulation_steps=4 if GPU else 1,
         num_generations=8,  # completions of one prompt: a group
         max_completion_length=TOKENS,
         chat_template_kwargs=TEMPLATE,

@@ -23,7 +23,7 @@ from lib.loading import load_policy
 from lib.measuring import finish, summary
 from lib.resuming import load_adapter
 from lib.scoring import rehearse
-from lib.training import build_trainer, save, short_enough, train
+from lib.training import build_trainer, outcome, save, short_enough, train
 from plan import options_of, read_stages, rewards_of
 from rewards import REWARDS, is_in_form, is_right
 
@@ -46,7 +46,7 @@ def run_stage(
     print(f"Stage {folder.name}: {training.max_steps} steps.", flush=True)
     seconds = train(trainer, checkpoint)
     save(trainer, folder / "adapter")
-    figures = {"steps": trainer.state.global_step, "seconds": seconds}
+    figures = outcome(trainer, seconds)
     done.write_text(json.dumps(figures), encoding="utf-8")  # written last, because it marks the stage as finished
     return figures
 
@@ -91,7 +91,8 @@ def main(settings: start.Settings) -> None:
         **start.entries(settings, policy.config.model_type),
         stages=reports,
         steps=sum(report["steps"] for report in reports),
-        train_seconds=sum(report["seconds"] for report in reports),
+        train_seconds=sum(report["train_seconds"] for report in reports),
+        stopped=" ".join(filter(None, (report["stopped"] for report in reports))),
         wall_seconds=time.perf_counter() - started,
     )
     print("written:", folder / "model")

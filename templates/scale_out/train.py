@@ -21,7 +21,7 @@ from evaluate import Accuracy, KeepBefore, numbered
 from lib.folder import begin
 from lib.measuring import finish
 from lib.scoring import rehearse
-from lib.training import Lines, build_trainer, save, short_enough, train
+from lib.training import Lines, build_trainer, outcome, save, short_enough, train
 from rewards import REWARDS
 from trl import get_peft_config
 
@@ -62,8 +62,7 @@ def main(settings: start.Settings) -> None:
             **start.entries(settings, policy.config.model_type),
             engine=engine_name(),
             processes=training.world_size,
-            steps=trainer.state.global_step,
-            train_seconds=seconds,
+            **outcome(trainer, seconds),
             wall_seconds=time.perf_counter() - started,
         )
         print("written:", folder / "model")

@@ -22,7 +22,7 @@ from lib.folder import begin
 from lib.loading import load_policy
 from lib.measuring import finish
 from lib.scoring import rehearse
-from lib.training import build_trainer, save, short_enough, train
+from lib.training import build_trainer, outcome, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right
 from tools import check_tools, new_environment, template_of, toolbox
 
@@ -71,8 +71,7 @@ def main(settings: start.Settings) -> None:
         before,
         after,
         **start.entries(settings, policy.config.model_type),
-        steps=trainer.state.global_step,
-        train_seconds=seconds,
+        **outcome(trainer, seconds),
         wall_seconds=time.perf_counter() - started,
     )
     print("written:", folder / "model")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer: recorded, but not rejected
 NEVER = ("model_name_or_path", "use_peft")  # an old checkpoint would replace the weights of the new model
 #: Settings for files and logs, which do not change what is learned.
-FREE = ("output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm", "push_to_hub")
+FREE = ("output_dir", "eval_batch", "max_minutes", "accept_changes", "report_to", "run_name", "disable_tqdm")
+FREE += ("push_to_hub",)
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
 #: Code that training does not use, in any template.
 NOT_TRAINED_WITH = ("lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "evaluate.py")

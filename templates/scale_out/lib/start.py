@@ -52,6 +52,7 @@ class RunConfig:
     eval_rows: int = field(default=200, metadata={"help": "held-out rows to evaluate before and after training"})
     eval_batch: int = field(default=40, metadata={"help": "held-out prompts answered at once"})
     max_prompt_tokens: int = field(default=512, metadata={"help": "longer prompts are dropped; TRL never cuts them"})
+    max_minutes: float = field(default=0, metadata={"help": "end training before it takes longer; 0: no limit"})
     reward_model: str = field(default="", metadata={"help": "a reward model in addition to REWARDS: hub id or folder"})
     reward_model_weight: float = field(default=0.1, metadata={"help": "its weight; its scores are unbounded"})
     use_unsloth: bool = field(default=True, metadata={"help": "load with Unsloth (false: plain transformers)"})
@@ -201,7 +202,7 @@ def check_numbers(values: dict) -> None:
     used = [f"{name}_steps" for name in ("logging", "save") if values[f"{name}_strategy"] == "steps"]
     require(values, COUNTS, lambda n: n >= 1, "a positive integer")
     require(values, ["temperature", *used], lambda n: n > 0, "above 0")
-    require(values, ["learning_rate", "warmup_steps", "beta"], lambda n: n >= 0, "0 or more")
+    require(values, ["learning_rate", "warmup_steps", "beta", "max_minutes"], lambda n: n >= 0, "0 or more")
     if values["scale_rewards"] not in ("group", "batch", "none"):  # TRL finds it only in its first step
         raise SystemExit(f"Error: scale_rewards is {values['scale_rewards']!r}; it must be group, batch or none.")
 

@@ -20,6 +20,7 @@ from .policy import keep_trainable_fp32
 from .resuming import resume, state_of
 from .scoring import RewardError, guarded
 from .start import Settings, check_enough
+from .time_limit import TimeLimit
 
 
 class Lines(TrainerCallback):
@@ -109,14 +110,15 @@ def build_trainer(
 ) -> GRPOTrainer:
     """The trainer of one run; ``rewards`` maps each reward to its weight.
 
-    ``more`` has further arguments of `GRPOTrainer` (tools, peft_config).
+    ``more`` has further arguments of `GRPOTrainer` (tools, peft_config), or other callbacks than `Lines`.
     """
     run, training = settings.run, settings.training
     training.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
     if run.reward_model:  # TRL loads it and calls it like a function
         training.reward_weights.append(run.reward_model_weight)
         functions.append(run.reward_model)
-    options = dict(reward_funcs=functions, callbacks=[Lines()]) | more
+    callbacks = [*more.pop("callbacks", [Lines()]), TimeLimit(run.max_minutes)]
+    options = dict(reward_funcs=functions, callbacks=callbacks) | more
     trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=training, train_dataset=rows, **options)
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
@@ -136,6 +138,12 @@ def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
     if stop.asked:
         raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command continues from there.")
     return clock.before + seconds
+
+
+def outcome(trainer: GRPOTrainer, seconds: float) -> dict:
+    """The report's entries about the training itself: steps, seconds, and why it ended early ("" if it did not)."""
+    notes = [callback.note for callback in trainer.callback_handler.callbacks if isinstance(callback, TimeLimit)]
+    return {"steps": trainer.state.global_step, "train_seconds": seconds, "stopped": "".join(notes)}
 
 
 @contextmanager
