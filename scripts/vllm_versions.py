@@ -1,4 +1,4 @@
-"""Write the table of vLLM's versions in docs/t4.md: which of them fit the course's trl and transformers.
+"""Write the table in docs/troubleshooting-gpu.md of the versions of vLLM that fit the course's trl and transformers.
 
     python scripts/vllm_versions.py
 
@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from refresh_image import frozen
 from rule_tables import BEGIN, END, table
 
-PAGE = ROOT / "docs" / "t4.md"
+PAGE = ROOT / "docs" / "troubleshooting-gpu.md"
 MARK = BEGIN.format("vLLM's versions").replace("rule_tables", "vllm_versions")
 #: The oldest minor version in the table: 0.11 is what Unsloth's notebooks install on a T4.
 OLDEST = 11

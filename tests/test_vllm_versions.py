@@ -1,4 +1,7 @@
-"""The table of vLLM's versions in docs/t4.md: what uv prints, and what becomes of it. No package index is asked."""
+"""The table of vLLM's versions in docs/troubleshooting-gpu.md: what uv prints, and what becomes of it.
+
+No package index is asked.
+"""
 
 import subprocess
 
