@@ -8,11 +8,11 @@
 #
 # A training run does not report bad rows. It runs to the end, and the reward never rises. So this lesson checks every step.
 #
-# | | CPU | T4 GPU |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 0.8 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same: it runs on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 0.8 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 

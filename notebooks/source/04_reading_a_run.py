@@ -5,11 +5,11 @@
 #
 # **You will be able to** recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 3 minutes ([measured](../docs/results.md)) |
+# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
 # healthy run, and shows the fix. **Guess first:** cover the text below a figure, and look for the fault in the curves.

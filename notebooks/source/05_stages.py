@@ -6,11 +6,11 @@
 # **You will be able to** train in *stages*, which are training runs that share one adapter, test whether they help,
 # and *resume* a killed run, with the same result as if nothing had happened.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.8 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
+# | memory | 1.8 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** is it better to teach the format first or
 # everything at once (section 4)? By how much?

@@ -5,11 +5,11 @@
 #
 # **You will be able to** show whether a training run improved a model, by how much and with what certainty.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.2 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
+# | memory | 1.2 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 

@@ -6,11 +6,11 @@
 # **You will be able to** turn a trained adapter into a model that anyone can load, check that nothing was lost on the
 # way, describe the model in a card, and serve it.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.4 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 1.4 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #

@@ -6,11 +6,11 @@
 # **You will be able to** write GRPO in plain PyTorch, train a model with it, and show that your loss and its
 # *gradient* (how the loss changes with each weight) equal those of TRL's `GRPOTrainer`.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.3 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 1.3 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #

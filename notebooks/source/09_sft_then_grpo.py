@@ -6,11 +6,11 @@
 # **You will be able to** teach a model a new task with 100 examples, continue with GRPO on the same adapter, and test
 # whether GRPO was worth its cost. With correct examples, it was not. With half of them wrong, it was.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** the base model never solves this lesson's
 # task. What does GRPO alone do?
@@ -575,7 +575,7 @@ with torch.inference_mode():
 # | GRPO | 50 steps of 8 groups of 8, 1e-3 | 100 steps of one group of 4, 5e-6 |
 # | prompts for GRPO | 400 new ones | new ones, from DAPO-Math-17k |
 # | completion limit | 40 tokens | about 1,846 tokens |
-# | time | {{grpo_seconds / run.steps:.1f}} CPU seconds per GRPO step | 106 s per GRPO step in [its stored run on a T4](../docs/t4.md#public-outputs-on-a-t4), so about 3 hours for 100 |
+# | time | {{grpo_seconds / run.steps:.1f}} CPU seconds per GRPO step | 106 s per GRPO step in its stored outputs of May 2025, on a T4 with vLLM, so about 3 hours for 100 |
 #
 # If you adapt it:
 #

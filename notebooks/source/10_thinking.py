@@ -6,11 +6,11 @@
 # **You will be able to** decide whether your model should think, see what a chat template writes before the model's
 # first token, reward thoughts in all three shapes that TRL passes to a reward, and choose a length limit for them.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
 # the model learns (section 7)?
@@ -121,7 +121,7 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # take {{200 * minutes[512, 64] / 60:.0f}} hours. A limit of 2,048 needs between {{low[2048, 64]:.0f}} and
 # {{high[2048, 64]:.0f}} GiB, so it probably does not fit. If TRL samples 8 completions at a time, it fits, but 200
 # steps would take {{200 * minutes[2048, 8] / 60:.0f}} hours. So on a T4, turn thinking off. (The estimate assumes that
-# every completion runs to its limit. [Nobody has run this course on a T4](../docs/t4.md).)
+# every completion runs to its limit. [Nobody has run this course on a T4](../docs/gpu.md).)
 #
 # | | turn thinking off | leave thinking on |
 # |---|---|---|

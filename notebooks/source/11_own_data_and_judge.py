@@ -6,11 +6,11 @@
 # **You will be able to** turn a dirty file into rows, choose a reward for your kind of answer, test a judge before you
 # trust it, recognize a policy that hacks it, and limit what a judge can do.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
+# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # You need lessons [01](01_dataset.ipynb) and [02](02_rewards.ipynb). **Numbers in the text** come from the stored CPU
 # run (seed 0). Yours will differ with other seeds and machines.

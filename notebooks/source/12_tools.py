@@ -6,11 +6,11 @@
 # **You will be able to** train a model to use tools, see which tokens it learns from, reward answers and calls, and
 # notice when it stops calling.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.2 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
+# | memory | 1.2 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model can call a calculator. If you reward
 # its calls as well as its answer, does it answer better (section 6)?

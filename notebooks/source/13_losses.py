@@ -6,11 +6,11 @@
 # **You will be able to** read a comparison of losses over several seeds, and say when a different loss can make a
 # difference.
 #
-# | | CPU | T4 |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same, on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **What should I set for Qwen3 on a T4?** Leave `loss_type` and `num_iterations` at TRL's defaults, `"dapo"` and 1.
 # With our tiny model, we could not show that any other loss is better, and four updates per batch learned less in the
@@ -156,7 +156,7 @@ by_time = show_table(EQUAL_TIME, baseline="1 update")["4 updates"]
 # %% [markdown]
 # With equal samples, accuracy is {{by_samples.value:.3f}} higher with four updates. With equal time, it is
 # {{-by_time.value:.3f}} lower, because sampling takes only about 40% of a step here, so reuse saves little time. On a
-# GPU, we estimate that sampling takes 55 to 85% of a step, so the result for equal time may differ there (never run).
+# GPU, we estimate that sampling takes 66 to 76% of a step, so the result for equal time may differ there (never run).
 #
 # **Reuse samples only if sampling takes most of the time, and then lower the learning rate.**
 

@@ -6,11 +6,11 @@
 # **You will be able to** measure how far your samples are from the policy that learns from them, and explain what a
 # correction does.
 #
-# | | CPU | T4 GPU |
-# |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
+# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #

@@ -6,11 +6,11 @@
 # **You will be able to** decide whether a model should learn from a reward, from the answers of a better model, or from that
 # model's opinion of every token, and run all three with TRL.
 #
-# | | CPU | T4 GPU |
-# |---|---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+# | | CPU |
+# |---|---|
+# | time for Run All | about 3 minutes ([measured](../docs/results.md)) |
+# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
