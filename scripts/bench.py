@@ -243,8 +243,8 @@ def gpu_section() -> str:
 |---|---|---|
 {gpu_rows()}
 
-Parts of the course ran on an H100: [what it showed](gpu.md#what-an-h100-showed). What a CPU run proves and what not:
-[compatibility](compatibility.md).
+Parts of the course ran on an H100. [What has run where](gpu.md#what-has-run-where) shows what it, a CPU and a
+simulation checked.
 """
 
 

@@ -50,6 +50,9 @@ CASES = {
     "118M, LoRA, accumulated": ("qwen3-118M", 16, 64, 2, {"batch": 4}),
 }
 PROMPT = 45  # tokens per prompt: an addition problem in the tiny tokenizer
+#: The peak that Unsloth's own tests allocated on a T4, and the file that says so.
+PUBLISHED_GIB = 13.60
+PUBLISHED = "https://github.com/unslothai/unsloth/blob/main/.github/scripts/kaggle_t4_ci/legs.py"
 
 
 def config_of(model: str) -> object:
@@ -194,8 +197,8 @@ def rows() -> tuple[list[str], list[float], list[float]]:
 
 
 def known_config(name: str) -> object:
-    """The published shapes of the models that the profiles and the one published figure name (no download)."""
-    from transformers import Gemma3TextConfig, Qwen2Config, Qwen3Config
+    """The published shapes of the models that profiles, lesson 14 and published figures name (no download)."""
+    from transformers import Gemma3TextConfig, LlamaConfig, Qwen2Config, Qwen3Config
 
     common = {"tie_word_embeddings": True}
     return {
@@ -210,6 +213,10 @@ def known_config(name: str) -> object:
         "unsloth/gemma-3-1b-it": Gemma3TextConfig(
             vocab_size=262_144, hidden_size=1152, intermediate_size=6912, num_hidden_layers=26,
             num_attention_heads=4, num_key_value_heads=1, head_dim=256, **common,
+        ),
+        "SmolLM2-135M-Instruct": LlamaConfig(
+            vocab_size=49_152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30,
+            num_attention_heads=9, num_key_value_heads=3, head_dim=64, **common,
         ),
         "Qwen3-4B": Qwen3Config(
             vocab_size=151_936, hidden_size=2560, intermediate_size=9728, num_hidden_layers=36,
@@ -266,10 +273,10 @@ def published() -> str:
         backend="unsloth",
     )
     return (
-        f"We found one published peak: 13.6 GB ({13.6e9 / GIB:.1f} GiB) for Qwen3-4B in 4 bits with rank 16,\n"
-        "2 generations and 1,024 tokens, trained by Unsloth with vLLM. The formula gives "
-        f"{memory.gib:.1f} GiB without vLLM\n(a factor of {memory.gib * GIB / 13.6e9:.2f}). We do not know how much of "
-        "the peak vLLM took, so this figure neither confirms\nnor refutes the formula. Until someone measures the "
+        f"We found one published peak of Unsloth on a T4: [{PUBLISHED_GIB:.2f} GiB]({PUBLISHED})\n"
+        "for Qwen3-4B in 4 bits with rank 16, 2 generations and 1,024 tokens, trained with vLLM. The formula gives\n"
+        f"{memory.gib:.1f} GiB without vLLM (a factor of {memory.gib / PUBLISHED_GIB:.2f}). We do not know how much\n"
+        "of the peak vLLM took, so this figure neither confirms nor refutes the formula. Until someone measures the\n"
         "memory with Unsloth, treat its estimate as a lower bound.\n"
     )
 
@@ -309,7 +316,7 @@ These estimates assume that every completion runs to its limit. They leave out t
 the download and the merge. A report shows ranges of a factor of {MEMORY_FACTOR["gpu"]:g} for memory
 and {MINUTES_FACTOR["gpu"]:g} for time in either direction; both factors are guesses.
 
-{published()}[The T4 page](t4.md#how-far-the-preflights-formula-is-off) compares the formula with public runs.
+{published()}[On a GPU](gpu.md#the-arithmetic) compares the formula with public runs on a T4.
 """
 
 

@@ -126,7 +126,7 @@ the highest of the three, a rate beyond them may be better:
 
 A batch cost {once:.2f} CPU seconds with one update and {four:.2f} with four. So each update costs about {learning:.2f},
 and sampling about {(once - learning) / once:.0%} of a step with one update. On a GPU, we estimate that sampling takes
-55 to 85% ([by formula](t4.md#vllm), never run), so four updates cost less extra time there.
+66 to 76% ([by formula](preflight.md#gpus-estimated-never-run), never run), so four updates cost less extra time there.
 """
 
 

@@ -169,21 +169,101 @@ def test_the_page_shows_what_the_formulas_say_of_gpus():
     assert (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8").endswith(f"\n\n{bench_estimate.on_gpus()}")
 
 
-@pytest.mark.parametrize(("column", "family"), enumerate(("qwen", "gemma")))
-def test_the_range_of_lesson_03_on_a_t4_includes_what_its_page_says(column, family):
-    page = (ROOT / "docs" / "t4.md").read_text(encoding="utf-8")
-    seconds, gib = (
-        re.findall(r"([\d.]+) to ([\d.]+)", re.search(rf"^\| {row} .*$", page, re.MULTILINE)[0])[column]
-        for row in ("one training step", "GPU memory at the peak")
+PAGE = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+GSM8K = {"prompt_tokens": T4.max_prompt_length, "completion_tokens": T4.max_completion_length, "optim": T4.optim}
+ORDERS = {"prompt_tokens": 90, "completion_tokens": 64}  # lesson 14's
+GEMMA = T4.models["gemma"]
+#: The columns of the page's table of one step: a model, and how it trains on a T4.
+ON_A_T4 = [
+    (T4.models["qwen"], GSM8K | {"dtype": "float16"}),
+    (T4.models["qwen"], GSM8K | {"dtype": "float16", "load_in_4bit": False}),
+    (GEMMA, GSM8K | {"dtype": fit_model(T4, GEMMA)[0].dtype, "products": "float16"}),
+    ("SmolLM2-135M-Instruct", ORDERS | {"dtype": "float32", "load_in_4bit": False}),
+]
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of docs/gpu.md, without its name."""
+    [line] = re.findall(rf"^\| {re.escape(row)}[^|]*\|(.*)\|$", PAGE, re.MULTILINE)
+    return [cell.strip() for cell in line.split("|")]
+
+
+def one_step(model: str, completions: int = T4.completions_per_step, hardware: str = "t4", **how: object):
+    """The seconds of one step by the formula: of sampling, and of learning."""
+    sizes, how = model_sizes(bench_estimate.known_config(model)), {**how, "lora_rank": T4.lora_rank}
+    how.pop("optim", None)
+    counts = {"steps": 1, "completions_per_step": completions, "generated_at_once": completions}
+    minutes = estimate_minutes(sizes, hardware=hardware, **counts, **how)
+    return 60 * minutes.generating, 60 * minutes.learning
+
+
+def peak_of_evaluation(model: str, **how: object):
+    """The memory by the formula while all held-out prompts are answered at once."""
+    sizes, how = model_sizes(bench_estimate.known_config(model)), {**how, "lora_rank": T4.lora_rank}
+    how.pop("products", None)
+    sampled = {"batch": T4.per_device_train_batch_size, "generated_at_once": T4.eval_batch_size}
+    return estimate_memory(sizes, backend="unsloth", **sampled, **how)
+
+
+def test_the_page_of_gpus_has_the_formulas_figures_for_a_t4():
+    steps = [one_step(model, **how) for model, how in ON_A_T4]
+    peaks = [peak_of_evaluation(model, **how) for model, how in ON_A_T4]
+    assert cells("sampling + learning, s") == [f"{sampling:.1f} + {learning:.1f}" for sampling, learning in steps]
+    assert cells("one step, s") == [f"{sum(step):.1f}" for step in steps]
+    assert cells("half to twice") == [f"{sum(step) / 2:.0f} to {sum(step) * 2:.0f}" for step in steps]
+    assert cells("memory, with 100 prompts") == [f"{peak.low:.1f} to {peak.high:.1f}" for peak in peaks]
+    assert MINUTES_FACTOR["gpu"] == 2 and T4.eval_batch_size == T4.eval_rows == 100
+
+
+def test_the_sentences_of_the_page_of_gpus_have_the_formulas_figures():
+    (qwen, how), (_, in_16_bits), (gemma, gemmas), _ = ON_A_T4
+    step = sum(one_step(qwen, **how))
+    longer = sum(one_step(qwen, **how | {"completion_tokens": 512}))
+    in_fp32 = sum(one_step(gemma, **gemmas | {"products": "float32"}))
+    assert f"({sum(one_step(qwen, **in_16_bits)):.1f} instead of {step:.1f} s per step" in PAGE
+    assert f"takes {longer / step:.2f} times as long" in PAGE
+    assert f"a step takes {in_fp32:.0f} s by formula" in PAGE
+    shares = []
+    for profile in (PROFILES["l4"], PROFILES["a100"], PROFILES["h100"]):
+        how = {"dtype": profile.dtype, "load_in_4bit": profile.load_in_4bit}
+        how |= {"prompt_tokens": profile.max_prompt_length, "completion_tokens": profile.max_completion_length}
+        seconds = one_step(qwen, profile.completions_per_step, profile.name, **how)
+        shares.append(seconds[0] / sum(seconds))
+        if profile.name == "l4":
+            assert f"On an L4, {profile.steps} steps take {profile.steps * sum(seconds) / 60:.0f} minutes" in PAGE
+    assert f"{100 * min(shares):.0f} to {max(shares):.0%} of a step by formula" in PAGE
+
+
+def test_the_sum_of_lesson_03_on_a_t4_adds_up():
+    (qwen, how), *_ = ON_A_T4
+    groups = one_step(qwen, 64, **how)[0]
+    evaluations = 4 * one_step(qwen, T4.eval_rows, **how)[0]  # before and after, each sampled and greedy
+    formula = (groups + evaluations) / 60
+    assert cells("groups before training")[:2] == [f"{formula / 2:.1f}", f"{formula * 2:.1f}"]
+    rows = (
+        "install the course",
+        "download and load",
+        "groups before",
+        "training, with compilation",
+        "merge, check",
+        "sum",
     )
-    sizes = model_sizes(bench_estimate.known_config(T4.models[family]))
-    loaded = {"dtype": fit_model(T4, T4.models[family])[0].dtype, "lora_rank": T4.lora_rank}
-    loaded |= {"prompt_tokens": T4.max_prompt_length, "completion_tokens": T4.max_completion_length}
-    sampled = {"generated_at_once": T4.completions_per_step}
-    several = sampled | {"completions_per_step": T4.completions_per_step, "products": "float16"}
-    time = estimate_minutes(sizes, hardware="t4", steps=1, **several, **loaded)
-    batch = T4.per_device_train_batch_size
-    peak = estimate_memory(sizes, batch=batch, optim=T4.optim, backend="unsloth", **sampled, **loaded)
-    assert time.total * 60 / MINUTES_FACTOR["gpu"] <= float(seconds[0])
-    assert float(seconds[1]) <= time.total * 60 * MINUTES_FACTOR["gpu"]
-    assert round(peak.low) <= int(gib[0]) and int(gib[1]) <= round(peak.high)
+    for column in (0, 1):
+        *parts, total = [float(cells(row)[column]) for row in rows]
+        assert round(sum(parts)) == total
+    assert float(cells("training, with compilation")[0]) == round(T4.steps * sum(one_step(qwen, **how)) / 60 / 2)
+
+
+def test_the_public_runs_are_compared_with_the_formula():
+    seven = {"prompt_tokens": 256, "completion_tokens": 256, "products": "float16"}
+    in_fp16, in_fp32 = (
+        sum(one_step("unsloth/Qwen2.5-7B-Instruct", 8, dtype=dtype, **seven)) for dtype in ("float16", "float32")
+    )
+    assert cells("TRL's")[-1].startswith(f"{in_fp16:.0f} (") and f"to {in_fp32:.0f} (" in cells("TRL's")[-1]
+    how = {"prompt_tokens": 256, "products": "float16", "load_in_4bit": False}
+    short = sum(one_step(GEMMA, 4, completion_tokens=504, dtype="float16", **how))
+    long = sum(one_step(GEMMA, 4, completion_tokens=768, dtype="float32", **how))
+    found = cells("`nb/Gemma3_(1B)-GRPO.ipynb`")
+    assert found[-1].startswith(f"{short:.0f} (") and f"to {long:.0f} (" in found[-1]
+    slowest, fastest = float(found[-2]) / short, float(cells("TRL's")[-2]) / in_fp32
+    assert f"took {fastest:.1f} to {slowest:.1f} times as long" in PAGE

@@ -62,7 +62,7 @@ def _card(gpu: Gpu, gigabytes: float, tflops: float, fp32_tflops: float, layer_s
 
 #: NVIDIA's data sheets: bandwidth in GB/s, dense 16-bit tensor TFLOPS (of the L4 half of the sparse figure), fp32
 #: TFLOPS; the memory of a T4 is as Colab shows it. A T4 takes two milliseconds per layer, because with one all public
-#: runs without vLLM were slower than the formula (docs/t4.md); there are none for the other cards. The CPU was
+#: runs without vLLM were slower than the formula (docs/gpu.md); there are none for the other cards. The CPU was
 #: measured: one core of the machine in docs/preflight.md.
 HARDWARE = {
     "cpu": Hardware(None, 8e9, 6e10, 6e10, 1.2e-3),
