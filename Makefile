@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-attack
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade colab-cpu gpu-path gpu-day setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,9 @@ gpu-day: setup   ## what only a GPU can show, in steps of at most 10 minutes wit
 
 test-upgrade: setup .gpu-path/installed ## what only a new version of a library can break: more training runs, lessons with the other family
 	$(PYTEST) -m upgrade $(ARGS)
+
+colab-cpu: setup wheel ## lesson 03, 3 steps, with the Python, packages and pip of Colab (3.13) or Kaggle (3.12), about 3 minutes; ARGS=3.12
+	$(BIN)/python scripts/try_colab.py $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
