@@ -139,9 +139,8 @@ L4 = replace(
     T4,
     name="l4",
     hardware="NVIDIA L4, RTX 3090 or RTX 4090, 24 GB",
-    why="bf16, answers of up to 512 tokens and 64 completions per step; otherwise as on the T4",
+    why="bf16 and 64 completions per step; otherwise as on the T4",
     dtype="bfloat16",
-    max_completion_length=512,
     gradient_accumulation_steps=8,
 )
 
@@ -149,8 +148,9 @@ A100 = replace(
     L4,
     name="a100",
     hardware="NVIDIA A100, 40 or 80 GB",
-    why="16-bit weights and groups of 16; the T4's model, because we expect a 7B model to solve most of GSM8K already",
+    why="16-bit weights and longer answers; the T4's model, because we expect a 7B model to solve most of GSM8K",
     load_in_4bit=False,
+    max_completion_length=512,
     per_device_train_batch_size=16,
     num_generations=16,
     eval_rows=200,

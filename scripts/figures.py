@@ -8,6 +8,7 @@ They come from the stored outputs of lessons 02 and 03, and from `make bench-rea
 
 import re
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import bench_real
@@ -133,18 +134,19 @@ def real_block(stored: dict) -> str:
     runs = bench_real.of(stored, bench_real.TASKS[0], bench_real.USUAL, bench_real.STEPS)
     before, after = ([bench_real.rates(run[when])["greedy"] for run in runs] for when in bench_real.TIMES)
     reached = ", ".join(f"{rate:.3f}" for rate in after)
-    return (
-        f"`make real` trains a real language model, SmolLM2 with 135 million parameters, on two CPU cores. In about "
-        f"{bench_real.minutes(runs)} minutes\nof training on cores with fast bf16 and no other work "
-        f"(two of three runs), it\nlearns to turn a generated order in words into JSON: "
-        f"greedy accuracy on {bench_real.ROWS} held-out prompts rose from "
-        f"{before[0]:.3f} to {reached}\n([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed, "
-        "and an answer counts only if all five fields\nand the form are correct). With its measurements, expect about "
-        "half an hour there, and\n"
-        "[80 minutes or more](docs/usage.md#train-a-real-model-on-a-cpu) where bf16 is slow;\nour one complete "
-        "run there reached 0.802. It needs 5 GB of free memory and downloads 93 MB (the model is\nlicensed under "
-        "Apache-2.0).\n"
-    )
+    examples = [int(digit) for digit in stored["examples"]["greedy"]]
+    free = f"{sum(examples)} of {len(examples)} prompts ({fmean(examples):.3f})"
+    return f"""\
+`make real` trains a real language model, SmolLM2 with 135 million parameters, on a GPU if there is one, else on a CPU.
+It learns to turn a generated order in words into JSON. Greedy accuracy on {bench_real.ROWS} held-out prompts rose from
+{before[0]:.3f} to {reached} with three seeds. **Three examples in the prompt give the untrained model
+{free} for nothing**, so most of that gain is the form; training adds the rest, and needs no
+examples in the prompt ([measured](docs/results.md#a-real-model-on-a-cpu) on two CPU cores; an answer counts only if all
+five fields and the form are correct). Training took about {bench_real.minutes(runs)} minutes on cores with fast bf16
+and no other work. With its measurements, expect half an hour there, [80 minutes or
+more](docs/usage.md#train-a-real-model-on-a-cpu) where bf16 is slow, and 10 to 20 minutes on a T4
+([estimated](docs/gpu.md)). It needs 5 GB of free memory, and downloads 93 MB (Apache-2.0).
+"""
 
 
 def main() -> None:

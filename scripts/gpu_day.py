@@ -129,7 +129,13 @@ def from_report(folder: Path) -> dict:
     states = sorted(folder.rglob("trainer_state.json"), key=lambda path: path.stat().st_mtime)
     log = json.loads(states[-1].read_text(encoding="utf-8"))["log_history"]
     peak = (report["machine"]["gpu"] or {}).get("peak_gib")
-    return {"seconds per step": pace(log), "peak GiB": peak, "bits": 4 if report["load_in_4bit"] else 16}
+    found = {name: report[name]["greedy_accuracy"] for name in ("before", "after")}
+    rates = {f"greedy {name}": rate for name, rate in found.items()} | {"minutes of training": minutes_of(report)}
+    return {"seconds per step": pace(log), "peak GiB": peak, "bits": 4 if report["load_in_4bit"] else 16} | rates
+
+
+def minutes_of(report: dict) -> float:
+    return round(report["train_seconds"] / 60, 1)
 
 
 def lesson(step: Step) -> dict:
@@ -164,28 +170,49 @@ def gradients(result: dict) -> list[float]:
     return [entry["grad_norm"] for entry in result["log"] if "grad_norm" in entry]
 
 
+def hour(step: Step) -> dict:
+    """What a person with a T4 and an hour runs: SmolLM2 to the end in fp32, then steps of the T4 profile.
+
+    Both run in the memory of a T4. A card with bf16 units is told that it has none.
+    """
+    fp32 = {"bf16": False, "fp16": False}
+    first = HERE / "gpu_path" / ("start.py" if step.card else "without_bf16.py")
+    real, quiet = orders(step, False, fp32, first, 70, 40), {"bits", "asked dtype"}
+    lesson_03 = qwen_on_a_t4(step)
+    named = {"SmolLM2 in fp32": real, "T4 profile, random weights": lesson_03}
+    return {f"{name}: {key}": value for name, of in named.items() for key, value in of.items() if key not in quiet}
+
+
 def smollm2_in_4_bits(step: Step) -> dict:
     """Ten steps of `make real` on the GPU, with the base model in 4 bits."""
-    return orders(step, True)
+    return orders(step, True, *usual(step))
 
 
 def smollm2_in_16_bits(step: Step) -> dict:
     """Ten steps of `make real` on the GPU, with the base model in 16 bits."""
-    return orders(step, False)
+    return orders(step, False, *usual(step))
 
 
-def orders(step: Step, four_bits: bool) -> dict:
-    """The template structured_output with the task of `make real`; on a simulated card with the tiny model."""
+def usual(step: Step) -> tuple[dict, Path | None]:
+    """The 16-bit type that the card has, and what starts a process on a simulated card."""
+    return {"bf16": step.has_bf16, "fp16": not step.has_bf16}, HERE / "gpu_path" / "start.py" if step.card else None
+
+
+def orders(step: Step, four_bits: bool, types: dict, start: Path | None, steps: int = 10, rows: int = 16) -> dict:
+    """The template structured_output with the task of `make real`; on a simulated card with the tiny model.
+
+    ``types`` are the settings bf16 and fp16, and ``start`` is a script that starts train.py.
+    """
     write_project(step.folder)
-    start = [HERE / "gpu_path" / "start.py"] if step.card else []
-    switches = {"use_cpu": False, "load_in_4bit": four_bits, "bf16": step.has_bf16, "fp16": not step.has_bf16}
-    given = {name: json.dumps(value) for name, value in switches.items()} | {"eval_rows": 16, "output_dir": "run"}
+    switches = {"use_cpu": False, "load_in_4bit": four_bits} | types
+    given = {name: json.dumps(value) for name, value in switches.items()} | {"eval_rows": rows, "output_dir": "run"}
     if step.card:
         given |= {"model_name_or_path": model_path("tiny-qwen3"), "max_steps": 2, "max_prompt_tokens": 256}
     else:
-        given |= {"model_name_or_path": smollm2.fetch().resolve(), "max_steps": 10}
+        given |= {"model_name_or_path": smollm2.fetch().resolve(), "max_steps": steps}
     options = [part for name, value in given.items() for part in (f"--{name}", value)]
-    step.python(*start, "train.py", "--config", "config.yaml", *options)
+    environment = step.environment if step.card else step.environment | capped(step)
+    step.python(*filter(None, [start]), "train.py", "--config", "config.yaml", *options, environment=environment)
     return from_report(step.folder / "run")
 
 
@@ -205,7 +232,7 @@ def gemma_on_a_t4(step: Step) -> dict:
 
 
 def profile_t4(step: Step, family: str, config: type, sizes: dict, tokenizer: str, dtype: str) -> dict:
-    """Nearly all completions reach the limit of 512 tokens; prompts are shorter than GSM8K's."""
+    """Nearly all completions reach the profile's limit of tokens; prompts are shorter than GSM8K's."""
     made = write_random(step.folder / f"{family}-random", config(**sizes | (TINY if step.card else {})), tokenizer)
     memory = {} if step.card else capped(step)
     environment = step.environment | memory | {"GPU_PATH_BACKEND": "unsloth"}
@@ -241,6 +268,7 @@ def merge(step: Step) -> dict:
 
 
 STEPS = {
+    "hour": hour,
     "lesson": lesson,
     "stock": stock,
     "smollm2-4bit": smollm2_in_4_bits,

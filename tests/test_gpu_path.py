@@ -155,9 +155,53 @@ def test_lesson_03_runs_on_a_t4_to_its_merged_model(machines, tmp_path):
 
 
 @pytest.mark.upgrade
+def test_lesson_03_goes_on_from_the_checkpoint_of_a_run_that_was_cut_off(machines, tmp_path):
+    lesson, few = str(ROOT / "notebooks" / "03_grpo_lora.ipynb"), ["-p", "EVAL_ROWS", "16"]
+    ran(["-m", "grpo_utils", "run", lesson, *few, "-p", "STEPS", "2"], tmp_path, machines("t4"))
+    (tmp_path / "outputs/run/report.json").unlink()  # as if the machine had ended in the last evaluation
+    more = [*few, "-p", "STEPS", "3", "-p", "RESUME", "True"]
+    said = ran(["-m", "grpo_utils", "run", lesson, *more], tmp_path, machines("t4"))
+    assert "continues from checkpoint-2" in said
+    learned(tmp_path / "outputs" / "run" / "checkpoints")
+
+
+#: Small enough for a CPU that pretends to be a card; what training reaches is measured elsewhere.
+SMALL_LESSON = {"STEPS": 2, "PROMPTS": 2, "TOKENS": 8, "EVAL_ROWS": 2}
+SMALL_RUN = ["--rows", "8", "--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "8"]
+SMALL_RUN += ["--eval_rows", "10", "--eval_batch", "10"]
+
+
+def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path):
+    few = [part for name, value in SMALL_LESSON.items() for part in ("-p", name, str(value))]
+    lesson = str(ROOT / "notebooks" / "14_real_model.ipynb")
+    said = ran(["-m", "grpo_utils", "run", lesson, *few], tmp_path, machines("t4"), 1500)
+    assert "smollm2-135m-instruct, on Tesla T4, in float32" in said
+    assert "this GPU has no bfloat16 support, so training stays in float32" in said  # of Unsloth's own trainer
+    assert "entropy, first and last five steps: not logged" in said
+    assert (tmp_path / "outputs/lesson14/merged/model.safetensors").stat().st_size > 500e6  # fp32
+
+
+def test_make_real_trains_on_a_t4(real_model, machines, tmp_path):
+    """`train_real.py` starts train.py in a process of its own, so each Python process of the command has the card."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nif any(word.endswith(('train.py', 'train_real.py')) for word in sys.orig_argv): import start\n"
+    )
+    card = machines("t4")
+    environment = card | {"PYTHONPATH": os.pathsep.join([str(tmp_path), card["PYTHONPATH"]])}
+    said = ran([str(ROOT / "scripts" / "train_real.py"), *SMALL_RUN], tmp_path, environment)
+    assert "On Tesla T4" in said and "in float32" in said and "10 to 20 minutes on a T4" in said
+    assert "3 examples in the prompt, untrained: greedy" in said
+    report = json.loads((tmp_path / "outputs/real/report.json").read_text(encoding="utf-8"))
+    arguments = report["config"]["training"]
+    assert report["steps"] == 2 and not (arguments["use_cpu"] or arguments["bf16"] or arguments["fp16"])
+    assert "this GPU has no bfloat16 support, so training stays in float32" in said
+
+
+@pytest.mark.upgrade
 def test_minimal_runs_on_a_t4(machines, tmp_path):
     source = (ROOT / "templates" / "minimal" / "train.py").read_text(encoding="utf-8")
-    shorter = {"(60, 256) if GPU": "(3, 32) if GPU", "100 if GPU": "16 if GPU", "logging_steps=10": "logging_steps=1"}
+    shorter = {"(60, 256) if GPU": "(3, 32) if GPU", "(True, 100) if GPU": "(True, 16) if GPU"}
+    shorter |= {"logging_steps=10": "logging_steps=1"}
     for long, short in shorter.items():
         assert source.count(long) == 1
         source = source.replace(long, short)

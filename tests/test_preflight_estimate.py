@@ -223,15 +223,15 @@ def test_the_sentences_of_the_page_of_gpus_have_the_formulas_figures():
     assert f"({sum(one_step(qwen, **in_16_bits)):.1f} instead of {step:.1f} s per step" in PAGE
     assert f"takes {longer / step:.2f} times as long" in PAGE
     assert f"a step takes {in_fp32:.0f} s by formula" in PAGE
-    shares = []
+    shares, minutes = [], []
     for profile in (PROFILES["l4"], PROFILES["a100"], PROFILES["h100"]):
         how = {"dtype": profile.dtype, "load_in_4bit": profile.load_in_4bit}
         how |= {"prompt_tokens": profile.max_prompt_length, "completion_tokens": profile.max_completion_length}
         seconds = one_step(qwen, profile.completions_per_step, profile.name, **how)
         shares.append(seconds[0] / sum(seconds))
-        if profile.name == "l4":
-            assert f"On an L4, {profile.steps} steps take {profile.steps * sum(seconds) / 60:.0f} minutes" in PAGE
+        minutes.append(profile.steps * sum(seconds) / 60)
     assert f"{100 * min(shares):.0f} to {max(shares):.0%} of a step by formula" in PAGE
+    assert 20 <= min(minutes) and max(minutes) <= 30 and "60 steps take 20 to 30 minutes on each" in PAGE
 
 
 def test_the_sum_of_lesson_03_on_a_t4_adds_up():

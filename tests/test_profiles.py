@@ -133,9 +133,7 @@ def test_the_time_of_lesson_03_on_a_t4_follows_from_the_formula():
         generated_at_once=T4.completions_per_step, prompt_tokens=T4.max_prompt_length,
         completion_tokens=T4.max_completion_length, dtype=T4.dtype, load_in_4bit=T4.load_in_4bit,
     )  # fmt: skip
-    evaluations = (
-        4 * one.generating / T4.steps
-    )  # before and after, sampled and greedy, each one batch
+    evaluations = 4 * one.generating / T4.steps  # before and after, sampled and greedy, each one batch
     shortest, longest = map(int, re.findall(r"\d+", T4.expected)[:2])
     assert shortest - 12 <= (one.total + evaluations) / MINUTES_FACTOR["gpu"] <= shortest  # 5 to 12 for all else
     assert 30 + evaluations * MINUTES_FACTOR["gpu"] <= longest - 10 < 60

@@ -6,11 +6,15 @@
 # **You will be able to** explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide
 # whether it fits your task. On the way, you train a model in less than a minute.
 #
-# | | CPU | T4 GPU |
-# |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+# | | |
+# |---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
+# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | model | 0.46 million parameters, included; it trains on the CPU |
+#
+# **You have a free T4 and an hour?** Open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
+# [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)). Only
+# these two use a GPU. Run all other lessons, and this one, without one: in Colab, that saves your quota.
 #
 # **Numbers in the text** come from the stored CPU run with *seed* 0, the number that initializes all random choices. Yours
 # will differ with other seeds and machines.
@@ -21,9 +25,9 @@
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
-# turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings and picks
-# the tiny model.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings and picks the tiny model. After *Run
+# All*, some notebooks show the last cell first: scroll up to section 3 to see the training.
 
 # %%
 # {{install}}
@@ -307,12 +311,13 @@ diagram("packages")
 #
 # None is correct, but a reward pays 0.2 for each right field. So this group is not tied, and GRPO has something to
 # reinforce. After 70 steps, the model answered about nine of ten held-out orders correctly
-# ([measured](../docs/results.md#a-real-model-on-a-cpu)).
+# ([measured](../docs/results.md#a-real-model-on-a-cpu)). Without training, three examples in its prompt took it to about two
+# of three ([lesson 14](14_real_model.ipynb)).
 #
 # What can your machine train? A *profile* is a set of defaults (model, number and length of completions) for one class of
 # machine: `cpu`, `t4`, `l4`, `a100` or `h100`. [Lesson 03](03_grpo_lora.ipynb) uses the profile of your machine: the tiny
-# model on a CPU, and on a GPU a model of 1 to 1.5 billion parameters. Only the `cpu` profile has run on its hardware. For a
-# T4, [this page](../docs/t4.md) estimates time and memory. For your own settings, run the *preflight*
+# model on a CPU, and on a GPU a model of 1 to 1.5 billion parameters ([what has run where](../docs/gpu.md)). For your own
+# settings, run the *preflight*
 # ([manual](../docs/preflight.md)), which checks settings, rows and rewards before a training run, and estimates its time and
 # memory: `grpo-check preflight config.yaml`.
 #

@@ -86,7 +86,7 @@ for line in THOUGHT.splitlines():
 # examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768 new tokens.
 #
 # What fits on a T4? The preflight estimates memory and time from the shape of a model. The next cell does so for
-# Qwen3-1.7B with the settings of the course's T4 profile. Each step learns from 64 completions, which TRL samples
+# Qwen3-1.7B with the settings of the course's T4 profile. Each step learns from 32 completions, which TRL samples
 # together by default. With `steps_per_generation=1`, it samples 8 at a time, which needs less memory.
 
 # %% tags=["nbval-check-output"]
@@ -105,7 +105,7 @@ QWEN3_1_7B = Qwen3Config(
     tie_word_embeddings=True,
 )
 low, high, minutes = {}, {}, {}
-for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
+for limit, rounds in [(256, 4), (512, 4), (2048, 4), (2048, 1)]:
     changed = dict(max_completion_length=limit, steps_per_generation=rounds)
     one_step = training_arguments(T4, max_steps=1, **changed)
     report = preflight(one_step, profile=T4, gpu="t4", model=QWEN3_1_7B)
@@ -117,16 +117,16 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
     print(f"{minutes[case]:4.1f} minutes per step")
 
 # %% [markdown]
-# A T4 has 14.6 GiB. By this estimate, a limit of 512 fits: it needs at most {{high[512, 64]:.1f}} GiB, and 200 steps
-# take {{200 * minutes[512, 64] / 60:.0f}} hours. A limit of 2,048 needs between {{low[2048, 64]:.0f}} and
-# {{high[2048, 64]:.0f}} GiB, so it probably does not fit. If TRL samples 8 completions at a time, it fits, but 200
-# steps would take {{200 * minutes[2048, 8] / 60:.0f}} hours. So on a T4, turn thinking off. (The estimate assumes that
-# every completion runs to its limit. [Nobody has run this course on a T4](../docs/gpu.md).)
+# A T4 has 14.6 GiB. By this estimate, the profile's limit of 256 fits: it needs at most {{high[256, 32]:.1f}} GiB, and 60 steps
+# take {{60 * minutes[256, 32]:.0f}} minutes. A limit of 2,048 needs between {{low[2048, 32]:.0f}} and
+# {{high[2048, 32]:.0f}} GiB, so it may not fit, and 60 steps would take {{minutes[2048, 32]:.0f}} hours. If TRL samples 8
+# completions at a time, it fits, but 60 steps would take {{minutes[2048, 8]:.0f}} hours. So on a T4, turn thinking off. (The
+# estimate assumes that every completion runs to its limit. [Nobody has run this course on a T4](../docs/gpu.md).)
 #
 # | | turn thinking off | leave thinking on |
 # |---|---|---|
 # | the task | short answers, or the model solves it without a thought | hard questions, and the thought is what you train |
-# | `max_completion_length` | 512 | 2,048 or more |
+# | `max_completion_length` | 256 to 512 | 2,048 or more |
 # | rewards | read the whole completion | read what follows `</think>` |
 #
 # **Choose `enable_thinking` once, and pass it everywhere.** A model that was trained without thoughts and is then

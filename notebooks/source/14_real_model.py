@@ -8,12 +8,14 @@
 #
 # | | |
 # |---|---|
-# | time for Run All | 57 minutes on two CPU cores with fast bf16 (measured); 15 to 25 minutes on a T4 ([estimated](../docs/gpu.md)); two hours or more on a CPU without fast bf16 (estimated; `make real` took 81 minutes on one) |
+# | time for Run All | about 57 minutes (measured) |
+# | time on a T4 | 15 to 25 minutes ([estimated](../docs/gpu.md)) |
+# | on a CPU without fast bf16 (section 1) | two hours or more (estimated; `make real` took 81 minutes on such a CPU) |
 # | memory | 5 GB free on a CPU; any GPU with 7 GB |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk |
 #
-# **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. Yours will
-# differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
+# **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. (They also did other
+# work, so its minutes are too many: an earlier run took 57.) Yours will differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first. It explains each step that this lesson takes.
 

@@ -59,7 +59,7 @@ def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, model: str
         profile = replace(profile, name="cpu")
         prepare_machine(profile)
     model = model or profile.models[family]
-    run = Setup(profile, "given", family, model, BACKEND, model_path(model), folder)
+    run = Setup(profile, "given", family, model, BACKEND, model_path(model), folder, None)
     return dict(run=run, profile=profile, BACKEND=BACKEND, SEED=0, REPORT_TO="none", ENABLE_THINKING=False)
 
 

@@ -22,7 +22,7 @@ from trl import GRPOConfig, GRPOTrainer
 MODEL = "unsloth/Qwen2.5-1.5B-Instruct" if GPU else "./tiny-model"  # or "unsloth/gemma-3-1b-it"
 TEMPLATE = {"enable_thinking": False}  # Qwen3 then answers without a thought; other models ignore it
 STEPS, TOKENS = (60, 256) if GPU else (50, 32)  # optimizer steps, and the longest completion
-HELD_OUT = 100 if GPU else 200  # rows to evaluate before and after
+GSM8K, HELD_OUT = (True, 100) if GPU else (False, 200)  # the task (False: addition), and rows to evaluate
 OUTPUT = Path("outputs/minimal")
 FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
 SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORMAT}"}
@@ -38,7 +38,7 @@ def row(question, answer):  # chat messages: TRL applies the chat template only 
 
 def load_rows():
     """Return the training rows and the held-out rows."""
-    if GPU:
+    if GSM8K:
         data = load_dataset("openai/gsm8k", "main").shuffle(seed=0)  # GSM8K answers end in "#### 1,234"
         data = data.map(lambda each: row(each["question"], each["answer"].split("#### ")[1].replace(",", "")))
         return data["train"], data["test"].select(range(HELD_OUT))
