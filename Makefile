@@ -16,7 +16,7 @@ help:            ## list the targets
 run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-real: setup      ## train a real language model on the CPU: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
+real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
 	$(BIN)/python scripts/train_real.py $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
@@ -142,5 +142,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path .gguf build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .gguf outputs/colab-cpu build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

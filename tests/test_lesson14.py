@@ -33,6 +33,7 @@ def test_its_rewards_are_those_of_make_real(rewards, text, earned):
     assert list(rewards.REWARDS.values()) == [1.0, 1.0, 0.5, 0.5]
 
 
+@pytest.mark.upgrade  # on every commit, test_gpu_path.py runs the same cells on a simulated T4
 def test_it_runs_with_the_real_model_and_a_few_steps(real_model, tmp_path):
     run_with_nbval(LESSON, tmp_path, **SMALL)
     assert (tmp_path / "outputs/lesson14/merged/model.safetensors").stat().st_size > 250e6
