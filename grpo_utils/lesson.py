@@ -147,7 +147,7 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_d
     folder, note = start_run(output_dir, model)
     print(f"Profile {machine.name}: {reason}.", f"Model: {model}, on {device}, in {dtype}.", sep="\n")
     print(f"Base: {'4 bits' if sizes.load_in_4bit else 'not quantized'}. {note}")
-    print(f"Time for the whole lesson: {_expected_time(sizes)}. To shorten it, lower STEPS and EVAL_ROWS.")
+    print(f"Time for the whole lesson: {_expected_time(sizes)}. To shorten it, lower EVAL_ROWS.")
     return Setup(sizes, reason, "", model, "unsloth", model_path(model), folder, None)
 
 

@@ -4,8 +4,9 @@
     make colab-cpu ARGS=3.12    # with this Python
 
 A new environment gets the versions of tests/images. Its own kernel then runs the notebook next to the course's wheel:
-the install cell, with pip, and all other cells with a few steps. The last line says what ran, or why nothing did. A
-missing Python is an error only on GitHub, where the workflow installs it.
+the install cell, with pip, and all other cells with a few steps. Both stay in outputs/colab-cpu until the next run.
+The last line says what ran, or why nothing did. A missing Python is an error only on GitHub, where the workflow
+installs it.
 """
 
 import json
@@ -17,7 +18,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nbformat
 import papermill
@@ -25,6 +25,8 @@ from install import choose_cpu_build, pip_settings
 from install_cell import FIRST_LINE, ROOT
 from papermill.exceptions import PapermillExecutionError
 
+#: Not a temporary folder: deleting an environment can take as long as making it. Its files are links into uv's cache.
+FOLDER = ROOT / "outputs" / "colab-cpu"
 LESSON = "03_grpo_lora.ipynb"
 SHORT = {"PROFILE": "cpu", "STEPS": 3, "EVAL_ROWS": 16}
 #: For each Python, the image that has it, and the variable by which the install cell knows the place.
@@ -32,20 +34,10 @@ PLACES = {"3.13": ("colab", "COLAB_RELEASE_TAG"), "3.12": ("kaggle", "KAGGLE_KER
 #: What of an image matters here, with its requirements: what the lesson imports, what runs the install cell, and
 #: packages that an install could break.
 TORCH = ("torch", "torchvision")
-PACKAGES = (
-    "transformers",
-    "peft",
-    "accelerate",
-    "datasets",
-    "torchao",
-    "sentencepiece",
-    "einops",
-    "scipy",
-    "matplotlib",
-)
-PACKAGES += ("ipykernel", "ipywidgets", "pip", "setuptools", "wheel")
+PACKAGES = ("transformers", "peft", "accelerate", "datasets", "torchao", "sentencepiece", "einops", "scipy")
+PACKAGES += ("matplotlib", "ipykernel", "ipywidgets", "pip", "setuptools", "wheel")
 PACKAGES += ("omegaconf", "torchtune", "diffusers")
-#: Run in the environment after the lesson. On Colab, an install of ours once broke omegaconf.
+#: Run in the environment after the lesson: omegaconf and our rewards need the same package, antlr4-python3-runtime.
 CHECK = r"""
 import omegaconf, platform, torch
 from grpo_utils import correctness_reward
@@ -107,16 +99,16 @@ def uv(*arguments: str | Path) -> None:
         raise Failure("the image's packages could not be installed; uv's error is above")
 
 
-def make_environment(python: Path, image: str, folder: Path) -> Path:
+def make_environment(python: Path, image: str) -> Path:
     """A new environment with the image's versions; the path of its Python."""
     listed = json.loads((ROOT / "tests" / "images" / f"{image}.json").read_text(encoding="utf-8"))["packages"]
-    versions = folder / "versions.txt"
+    versions = FOLDER / "versions.txt"
     versions.write_text(constraints(listed), encoding="utf-8")
     os.environ.update(pip_settings() | os.environ)
     if not {"UV_OFFLINE", "UV_TORCH_BACKEND"} & set(os.environ):
         choose_cpu_build()
-    uv("venv", "--quiet", "--python", python, folder / "venv")
-    there = folder / "venv" / "bin" / "python"
+    uv("venv", "--quiet", "--python", python, FOLDER / "venv")
+    there = FOLDER / "venv" / "bin" / "python"
     install = ("pip", "install", "--quiet", "--python", there, "--constraint", versions)
     uv(*install, *TORCH)
     os.environ.pop("UV_TORCH_BACKEND", None)  # PyTorch's index need not have the rest
@@ -127,14 +119,15 @@ def make_environment(python: Path, image: str, folder: Path) -> Path:
 # The lesson
 
 
-def add_kernel(python: Path, variable: str, folder: Path) -> None:
+def add_kernel(python: Path, variable: str) -> None:
     """Let Jupyter find a kernel "image" in the environment, which believes it runs in Colab or Kaggle."""
     where = {variable: "x", "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     start = [str(python), "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": start, "display_name": "image", "language": "python", "env": where}
-    (folder / "kernels" / "image").mkdir(parents=True)
-    (folder / "kernels" / "image" / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-    os.environ["JUPYTER_PATH"] = str(folder)
+    kernel = FOLDER / "kernels" / "image"
+    kernel.mkdir(parents=True)
+    (kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    os.environ["JUPYTER_PATH"] = str(FOLDER)
 
 
 def newest_wheel() -> Path:
@@ -144,13 +137,15 @@ def newest_wheel() -> Path:
     return wheels[-1]
 
 
-def run_lesson(folder: Path) -> nbformat.NotebookNode:
+def run_lesson() -> nbformat.NotebookNode:
     """The executed lesson."""
-    how = dict(parameters=SHORT, kernel_name="image", cwd=folder, execution_timeout=LONGEST_CELL)
+    how = dict(parameters=SHORT, kernel_name="image", cwd=FOLDER, execution_timeout=LONGEST_CELL)
     try:
-        return papermill.execute_notebook(ROOT / "notebooks" / LESSON, folder / LESSON, progress_bar=False, **how)
+        return papermill.execute_notebook(ROOT / "notebooks" / LESSON, FOLDER / LESSON, progress_bar=False, **how)
     except PapermillExecutionError as error:
-        raise Failure(f"cell {error.exec_count} of the lesson failed: {error.ename}: {error.evalue}") from error
+        print(error)
+        said = str(error.evalue).partition("\n")[0]
+        raise Failure(f"cell {error.exec_count} of the lesson failed: {error.ename}: {said}") from error
 
 
 def pip_errors(cell: nbformat.NotebookNode) -> list[str]:
@@ -165,7 +160,7 @@ def check(python: Path) -> str:
     done = subprocess.run([python, "-c", CHECK], capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"after the lesson, {done.stderr.strip().splitlines()[-1]}")
-    return done.stdout.strip()
+    return done.stdout.strip().splitlines()[-1]
 
 
 def try_lesson(version: str, python: Path) -> str:
@@ -173,17 +168,17 @@ def try_lesson(version: str, python: Path) -> str:
     started = time.perf_counter()
     image, variable = PLACES[version]
     wheel = newest_wheel()
-    with TemporaryDirectory(dir=ROOT / "outputs", prefix="colab-cpu-") as name:
-        folder = Path(name)
-        there = make_environment(python, image, folder)
-        installed = time.perf_counter()
-        add_kernel(there, variable, folder)
-        shutil.copy(wheel, folder)  # the install cell looks for it next to the notebook
-        cells = [cell for cell in run_lesson(folder).cells if cell.cell_type == "code"]
-        [install_cell] = [cell for cell in cells if FIRST_LINE.match(cell.source)]
-        if errors := pip_errors(install_cell):
-            raise Failure(f"pip in the install cell said: {errors[0]}")
-        ran = check(there)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    there = make_environment(python, image)
+    installed = time.perf_counter()
+    add_kernel(there, variable)
+    shutil.copy(wheel, FOLDER)  # the install cell looks for it next to the notebook
+    cells = [cell for cell in run_lesson().cells if cell.cell_type == "code"]
+    [install_cell] = [cell for cell in cells if FIRST_LINE.match(cell.source)]
+    if errors := pip_errors(install_cell):
+        raise Failure(f"pip in the install cell said: {errors[0]}")
+    ran = check(there)
     pip = install_cell.metadata.papermill.duration
     others = sum(cell.metadata.papermill.duration for cell in cells) - pip
     total = time.perf_counter() - started

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import nbformat
 from address import OPENING, ROOT, Place, current, relative_links
+from build_notebooks import ASKS_FOR_GPU
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 
 TARGET = ROOT / "outputs" / "workshop"
@@ -41,6 +42,8 @@ def student_copy(book: nbformat.NotebookNode, lesson: str) -> nbformat.NotebookN
     tag_solution_texts(copy)
     copy, _ = TagRemovePreprocessor(remove_cell_tags={"solution"}).preprocess(copy, {})
     copy, _ = ClearOutputPreprocessor().preprocess(copy, {})
+    for asks in ASKS_FOR_GPU:  # a class trains on the CPU, where a lesson takes minutes
+        copy.metadata.pop(asks, None)
     for cell in copy.cells:
         if cell.cell_type == "markdown":
             text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)

@@ -254,6 +254,15 @@ def test_the_sum_of_lesson_03_on_a_t4_adds_up():
     assert float(cells("training, with compilation")[0]) == round(T4.steps * sum(one_step(qwen, **how)) / 60 / 2)
 
 
+def test_the_sum_of_lesson_14_on_a_t4_adds_up_to_what_is_told():
+    rows = ("install the course, fetch", "samples,", "compile", "70 steps", "merge and", "lesson 14 in all")
+    for column in (0, 1):
+        *parts, total = [int(cells(row)[column]) for row in rows]
+        assert sum(parts) == total
+    low, high = map(int, cells("first [lesson 14]")[-1].split(" minutes")[0].split(" to "))
+    assert abs(int(cells(rows[-1])[0]) - low) <= 1 and abs(int(cells(rows[-1])[1]) - high) <= 1
+
+
 def test_the_public_runs_are_compared_with_the_formula():
     seven = {"prompt_tokens": 256, "completion_tokens": 256, "products": "float16"}
     in_fp16, in_fp32 = (

@@ -115,6 +115,12 @@ def test_the_lesson_itself_is_not_changed():
     assert len(book.cells) == 2 and "tags" not in book.cells[0].metadata
 
 
+def test_a_class_is_not_sent_to_a_gpu():
+    book = small(folded(), solution())
+    book.metadata |= {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
+    assert not {"accelerator", "colab"} & set(workshop.student_copy(book, "a").metadata)
+
+
 def test_one_folded_text_goes_with_all_solutions_that_follow_it():
     both = nbformat.v4.new_markdown_cell("<details><summary>Solutions</summary>\n\nIt is 42.\n</details>")
     kept = nbformat.v4.new_code_cell("x = 1")

@@ -17,7 +17,9 @@
 # **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. (They also did other
 # work, so its minutes are too many: an earlier run took 57.) Yours will differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
 #
-# Read [lesson 03](03_grpo_lora.ipynb) first. It explains each step that this lesson takes.
+# [Lesson 03](03_grpo_lora.ipynb) explains each step that this lesson takes. Read it first, or, with a T4 and an hour, while this
+# lesson trains. On a GPU, skip the sentences about entropy, which Unsloth does not log there; on a T4, read *32 bits* for *16
+# bits*.
 
 # %% [markdown]
 # ## 1. Set up
@@ -767,7 +769,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   lower accuracy. We have not run it.
 #
 # `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it later. On
-# a GPU, we estimate 10 to 20 minutes on a T4. On two otherwise idle cores with fast bf16, its training alone took [18 and 19
+# a T4, we estimate 10 to 20 minutes for all of it. On two otherwise idle cores with fast bf16, its training alone took [18 and 19
 # minutes](../docs/results.md#a-real-model-on-a-cpu), less than in this lesson, and it does not train a second policy. So we
 # expect it to end after about half an hour, measurements included.
 #
