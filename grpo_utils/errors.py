@@ -40,7 +40,8 @@ def check_count(what: str, value: float, zero: str = "the profile default") -> N
     >>> check_count("STEPS", -5)
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: STEPS=-5 is negative. Use 0 for the profile default, or a positive number.
+    grpo_utils.errors.CourseError: STEPS=-5 is negative or no number. Use 0 for the profile default, or a
+    positive number.
     """
-    if value < 0:
-        raise CourseError(f"{what}={value} is negative. Use 0 for {zero}, or a positive number.")
+    if not 0 <= value < float("inf"):
+        raise CourseError(f"{what}={value} is negative or no number. Use 0 for {zero}, or a positive number.")

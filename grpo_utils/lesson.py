@@ -80,10 +80,13 @@ def setup(
         note = f"The run in {folder} continues from {checkpoint.name}."
     else:
         (folder, note), checkpoint = start_run(output_dir, model), None
-    print(note, f"Time for the whole lesson: {sizes.expected}.", sep="\n")
+    own = steps or eval_rows or model
+    print(
+        note, f"Time for the whole lesson: {'not estimated for these settings' if own else sizes.expected}.", sep="\n"
+    )
     if sizes.name != "cpu":
-        limit = f"Training ends after {minutes:g} minutes at the latest" if minutes else "Training has no time limit"
-        print(f"{limit} (MINUTES). Its first step compiles the model, which takes some minutes.")
+        limit = f"Training stops before a step that would end after {minutes:g} minutes" if minutes else "No time limit"
+        print(f"{limit} (MINUTES). The first step takes longer, because it compiles the model.")
         print("To shorten the lesson, lower MINUTES, STEPS or EVAL_ROWS.")
     return Setup(sizes, reason, family, name, backend, model_path(name), folder, checkpoint)
 
@@ -133,7 +136,7 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_d
     Raises:
         CourseError: a setting is not valid, the model is not available, or too little memory is free.
     """
-    machine, reason = find_profile(profile)
+    machine, reason = smollm2.find_machine(profile)
     check_choice("BASE_BITS", bits, (4, 16))
     prepare_machine(machine, offline=model == smollm2.NAME, threads=os.cpu_count())
     if machine.name == "cpu":
@@ -185,6 +188,7 @@ def report_run(
         wall_seconds=seconds_since_start(),
         processor_seconds=processor_seconds(),
         config=_settings(run, trainer, decoding),
+        resumed_from=run.checkpoint.name if run.checkpoint else None,
         **entries,
     )
 

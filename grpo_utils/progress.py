@@ -25,7 +25,7 @@ class ProgressBar(TrainerCallback):
         self.name = name
 
     def on_train_begin(self, args, state, control, **kwargs):
-        sizes = dict(total=state.max_steps, desc=self.name)
+        sizes = dict(total=state.max_steps, initial=state.global_step, desc=self.name)
         self.bar = tqdm(**sizes, file=sys.stdout, bar_format=LINE, mininterval=1.0)
 
     def on_step_end(self, args, state, control, **kwargs):

@@ -61,11 +61,13 @@ def _mark_started(folder: Path) -> None:
 def resume_run(folder: str | Path) -> tuple[Path, Path]:
     """The folder of an unfinished run that will be continued, and its newest complete checkpoint.
 
+    A run that its time limit ended can be continued too. Its report and merged model then get new names.
+
     Raises:
         CourseError: the folder has no complete checkpoint, its run is finished, or another process writes to it.
     """
     folder = Path(folder)
-    if (folder / "report.json").exists():
+    if (folder / "report.json").exists() and not read_report(folder).get("stopped"):
         raise CourseError(f"RESUME=True, and the run in {str(folder)!r} is finished. Set RESUME=False for a new run.")
     _refuse_live_run(folder)
     checkpoint = newest_checkpoint(folder / "checkpoints")
@@ -74,6 +76,9 @@ def resume_run(folder: str | Path) -> tuple[Path, Path]:
             f"RESUME=True, and {str(folder / 'checkpoints')!r} has no complete checkpoint. Set OUTPUT_DIR to the "
             "folder of the run to continue (one that was set aside has its time in its name), or RESUME=False."
         )
+    for name in ("report.json", "merged"):  # what the run will write again
+        if (folder / name).exists():
+            (folder / name).rename(_free_name(folder / name, f"{checkpoint.name}-{name}"))
     _mark_started(folder)
     return folder, checkpoint
 

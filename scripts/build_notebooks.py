@@ -8,6 +8,7 @@ Edit a lesson only in its source. A value in its text is written as ``{{expressi
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,7 +71,8 @@ def rewrite(source: Path) -> None:
 
 
 def execute(book: nbformat.NotebookNode) -> None:
-    """Run all cells in a fresh kernel and an empty folder, and fill the values in the text."""
+    """Run all cells in a fresh kernel and an empty folder, without a GPU, and fill the values in the text."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # the text reads what a run on a CPU prints
     with TemporaryDirectory() as folder:
         LessonClient(
             book,

@@ -171,16 +171,12 @@ def gradients(result: dict) -> list[float]:
 
 
 def hour(step: Step) -> dict:
-    """What a person with a T4 and an hour runs: SmolLM2 to the end in fp32, then steps of the T4 profile.
+    """Lesson 14's training as on a T4: SmolLM2 in fp32 for 70 steps or 5 minutes, in a T4's memory.
 
-    Both run in the memory of a T4. A card with bf16 units is told that it has none.
+    A card with bf16 units is told that it has none.
     """
-    fp32 = {"bf16": False, "fp16": False}
-    first = HERE / "gpu_path" / ("start.py" if step.card else "without_bf16.py")
-    real, quiet = orders(step, False, fp32, first, 70, 40), {"bits", "asked dtype"}
-    lesson_03 = qwen_on_a_t4(step)
-    named = {"SmolLM2 in fp32": real, "T4 profile, random weights": lesson_03}
-    return {f"{name}: {key}": value for name, of in named.items() for key, value in of.items() if key not in quiet}
+    start = HERE / "gpu_path" / ("start.py" if step.card else "without_bf16.py")
+    return orders(step, False, {"bf16": False, "max_minutes": 5}, start, 70, 40)
 
 
 def smollm2_in_4_bits(step: Step) -> dict:
@@ -194,17 +190,17 @@ def smollm2_in_16_bits(step: Step) -> dict:
 
 
 def usual(step: Step) -> tuple[dict, Path | None]:
-    """The 16-bit type that the card has, and what starts a process on a simulated card."""
-    return {"bf16": step.has_bf16, "fp16": not step.has_bf16}, HERE / "gpu_path" / "start.py" if step.card else None
+    """The number format of `make real` on this card, and what starts a process on a simulated one."""
+    return {"bf16": step.has_bf16}, HERE / "gpu_path" / "start.py" if step.card else None
 
 
-def orders(step: Step, four_bits: bool, types: dict, start: Path | None, steps: int = 10, rows: int = 16) -> dict:
+def orders(step: Step, four_bits: bool, how: dict, start: Path | None, steps: int = 10, rows: int = 16) -> dict:
     """The template structured_output with the task of `make real`; on a simulated card with the tiny model.
 
-    ``types`` are the settings bf16 and fp16, and ``start`` is a script that starts train.py.
+    ``how`` has further settings, and ``start`` is a script that starts train.py.
     """
     write_project(step.folder)
-    switches = {"use_cpu": False, "load_in_4bit": four_bits} | types
+    switches = {"use_cpu": False, "load_in_4bit": four_bits} | how
     given = {name: json.dumps(value) for name, value in switches.items()} | {"eval_rows": rows, "output_dir": "run"}
     if step.card:
         given |= {"model_name_or_path": model_path("tiny-qwen3"), "max_steps": 2, "max_prompt_tokens": 256}
@@ -269,11 +265,11 @@ def merge(step: Step) -> dict:
 
 STEPS = {
     "hour": hour,
+    "t4-qwen": qwen_on_a_t4,
     "lesson": lesson,
     "stock": stock,
     "smollm2-4bit": smollm2_in_4_bits,
     "smollm2-16bit": smollm2_in_16_bits,
-    "t4-qwen": qwen_on_a_t4,
     "t4-gemma": gemma_on_a_t4,
     "merge": merge,
 }

@@ -47,7 +47,7 @@ def base_result(
     what = [extraction_rows(task, rows, split), sizes[1], SAMPLES, TEMPERATURE, DECODING]
     named = f"{smollm2.NAME} on {task} before training"
     measured = partial(measure, model, task, split, *sizes, device)
-    return kept_result(folder / f"base-{task}-{split}", what, named, measured)
+    return kept_result(folder / f"base-{task}-{split}{of(device)}", what, named, measured)
 
 
 def examples_result(
@@ -57,7 +57,12 @@ def examples_result(
     what = [extraction_rows(task, rows // 2, split), extraction_rows(task, EXAMPLES, "train"), DECODING]
     named = f"{smollm2.NAME} on {task}, untrained, with {EXAMPLES} examples in the prompt"
     measured = partial(measure_examples, model, task, split, rows // 2, device)
-    return kept_result(folder / f"examples-{task}-{split}", what, named, measured)
+    return kept_result(folder / f"examples-{task}-{split}{of(device)}", what, named, measured)
+
+
+def of(device: str) -> str:
+    """The end of a name for what was measured on a GPU, in another number format; "" for a CPU."""
+    return "" if device == "cpu" else f"-{device}"
 
 
 def kept_result(stem: Path, what: list, named: str, measured: Callable[[], dict]) -> dict:
@@ -67,7 +72,17 @@ def kept_result(stem: Path, what: list, named: str, measured: Callable[[], dict]
         print(f"Measuring {named}, once for all runs:")
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
+        free_memory()  # the training is another process, which needs it
     return json.loads(kept.read_text(encoding="utf-8"))
+
+
+def free_memory() -> None:
+    """Return the memory of models that are not used any more, also that of a GPU."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object, **options: object) -> dict:
@@ -82,7 +97,7 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object
     merged.to(torch.bfloat16).save_pretrained(to)
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
     del merged
-    gc.collect()
+    free_memory()
     return measure(to, task, *how, **options)
 
 

@@ -37,7 +37,7 @@ from grpo_utils import smollm2
 from grpo_utils.data.extraction import SENTENCES
 from grpo_utils.errors import CourseError
 from grpo_utils.install import check_gpu
-from grpo_utils.profiles import CPU_ENVIRONMENT, PROFILES, THREADS, Profile, find_profile, prepare_machine
+from grpo_utils.profiles import CPU_ENVIRONMENT, PROFILES, THREADS, Profile, prepare_machine
 from grpo_utils.project import LEFT_OUT, TEMPLATES
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ TASKS = tuple(SENTENCES)  # the first is the default
 def main() -> None:
     """Fetch the model, measure it, train it, merge the adapter, and measure again."""
     arguments, options = parse()
-    machine, reason = find_profile(arguments.profile)
+    machine, reason = smollm2.find_machine(arguments.profile)
     prepare_machine(machine, threads=os.cpu_count())
     if machine.name == "cpu":
         smollm2.check_memory()
@@ -95,7 +95,8 @@ def machine_options(machine: Profile, given: Sequence[str]) -> list[str]:
     (['--use_cpu', 'false', '--bf16', 'false'], ['--use_cpu', 'false'])
     """
     values = {"--use_cpu": machine.name == "cpu", "--bf16": smollm2.dtype_on(machine) == "bfloat16"}
-    return [part for name, value in values.items() if name not in given for part in (name, str(value).lower())]
+    names = {word.partition("=")[0] for word in given}
+    return [part for name, value in values.items() if name not in names for part in (name, str(value).lower())]
 
 
 def folder_of(task: str, seed: int) -> Path:
@@ -142,7 +143,10 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--profile", choices=("auto", *PROFILES), default="auto", help="cpu: leave a GPU alone")
     what = "the held-out rows: dev to choose settings, test only to report"
     parser.add_argument("--split", choices=("dev", "test"), default="test", help=what)
-    return parser.parse_known_args()
+    arguments, options = parser.parse_known_args()
+    if arguments.rows < 2:
+        parser.error(f"--rows is {arguments.rows}; measure at least 2 prompts")
+    return arguments, options
 
 
 def train(

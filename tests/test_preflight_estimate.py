@@ -251,11 +251,12 @@ def test_the_sum_of_lesson_03_on_a_t4_adds_up():
     for column in (0, 1):
         *parts, total = [float(cells(row)[column]) for row in rows]
         assert round(sum(parts)) == total
-    assert float(cells("training, with compilation")[0]) == round(T4.steps * sum(one_step(qwen, **how)) / 60 / 2)
+    assert float(cells("training, with compilation")[0]) <= T4.steps * sum(one_step(qwen, **how)) / 60
+    assert T4.expected.startswith("40 to 50 minutes")
 
 
 def test_the_sum_of_lesson_14_on_a_t4_adds_up_to_what_is_told():
-    rows = ("install the course, fetch", "samples,", "compile", "70 steps", "merge and", "lesson 14 in all")
+    rows = ("install, fetch", "samples,", "compile", "70 steps", "merge and", "lesson 14 in all")
     for column in (0, 1):
         *parts, total = [int(cells(row)[column]) for row in rows]
         assert sum(parts) == total

@@ -78,6 +78,16 @@ def test_an_unfinished_run_is_continued_where_it_is(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_a_run_that_its_time_limit_ended_goes_on_and_keeps_what_it_had(tmp_path, monkeypatch):
+    folder, _ = start_run(tmp_path / "run")
+    write_report(folder, {"stopped": "Training ended after 28 of 60 steps"})
+    (folder / "merged").mkdir()
+    monkeypatch.setattr(runs, "newest_checkpoint", lambda folder: folder / "checkpoint-28")
+    resume_run(folder)
+    kept = {path.name for path in folder.iterdir()}
+    assert kept == {"started.txt", "checkpoint-28-report.json", "checkpoint-28-merged"}
+
+
 @pytest.mark.parametrize("report", [False, True])
 def test_a_run_that_cannot_be_continued_says_why(tmp_path, report):
     folder, _ = start_run(tmp_path / "run")

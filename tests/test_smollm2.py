@@ -11,6 +11,7 @@ import pytest
 
 from grpo_utils import CourseError, smollm2
 from grpo_utils.models import check_model, model_path
+from grpo_utils.profiles import PROFILES
 
 
 @pytest.fixture
@@ -116,6 +117,27 @@ def test_a_lesson_takes_what_samples_fast_on_this_processor(tmp_path, monkeypatc
     (model / "config.json").write_text("{}")
     run = setup_real("cpu", str(model), bits, "outputs/real")
     assert (run.profile.dtype, run.profile.load_in_4bit) == expected and run.folder.is_dir()
+
+
+T4_FOUND = (PROFILES["t4"], "Tesla T4 has 15 GiB and no bf16 units")
+
+
+def test_a_gpu_that_this_torch_cannot_use_is_left_alone(monkeypatch):
+    """`WITHOUT_GPU=1 make setup`, as in a class: the lesson stopped with advice to install again."""
+    monkeypatch.setattr(smollm2, "find_profile", lambda name: T4_FOUND)
+    monkeypatch.setattr("torch.version.cuda", None)
+    machine, reason = smollm2.find_machine("auto")
+    assert machine.name == "cpu" and reason.endswith("but this torch is a build for CPUs")
+    monkeypatch.setattr("torch.version.cuda", "12.8")
+    assert smollm2.find_machine("auto") == T4_FOUND
+
+
+def test_in_colab_without_a_gpu_it_stops_before_two_hours_on_the_cpu(monkeypatch):
+    monkeypatch.setenv("COLAB_RELEASE_TAG", "x")
+    monkeypatch.setattr("grpo_utils.profiles.find_gpus", list)
+    with pytest.raises(CourseError, match="choose Runtime > Change runtime type > T4 GPU.*set PROFILE='cpu'"):
+        smollm2.find_machine("auto")
+    assert smollm2.find_machine("cpu")[0].name == "cpu"
 
 
 def test_this_processor_can_be_asked():

@@ -7,6 +7,7 @@
 | `measuring` | scores what was generated before and after training, prints the table, and writes `report.json` |
 | `checkpoints` | finds the newest complete checkpoint |
 | `resuming` | trains from a checkpoint to the last step |
+| `time_limit` | ends training by the clock |
 | `texts` | reads the text of a completion |
 | `answers` | reads the number in an answer |
 

@@ -8,7 +8,7 @@
 #
 # | | on a CPU | on a GPU |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 25 to 50 minutes on a T4 ([estimated](../docs/gpu.md)) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 40 to 50 minutes on a T4 ([estimated](../docs/gpu.md)) |
 # | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 10 GiB of GPU memory ([estimated](../docs/gpu.md)) |
 # | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit addition | GSM8K, grade-school word problems |
@@ -79,7 +79,8 @@ RESUME: bool = False  # continue the unfinished run in OUTPUT_DIR
 # `setup` picks a *profile*: a task and sizes that fit your machine. It also checks your settings and package versions,
 # and creates a folder for this run. Colab deletes its files when it ends: to keep the checkpoints and the adapter of a long
 # run, mount your Drive in a cell (`from google.colab import drive; drive.mount("/content/drive")`), and set
-# `OUTPUT_DIR = "/content/drive/MyDrive/run"`. If such a run is cut off, set `RESUME = True` as well, and run all cells again.
+# `OUTPUT_DIR = "/content/drive/MyDrive/run"`. (The merged model of Qwen takes 3 GB.) If such a run is cut off, or ended by
+# `MINUTES`, set `RESUME = True` as well, and run all cells again.
 
 # %%
 from grpo_utils import setup
@@ -506,7 +507,7 @@ base = PeftModel.from_pretrained(base, str(run.folder / "adapter"))
 merged = base.merge_and_unload()
 merged.save_pretrained(run.folder / "merged")
 tokenizer.save_pretrained(run.folder / "merged")
-del base, merged  # free memory
+del base, merged, policy, trainer  # free memory
 
 # %% [markdown]
 # You trained on a 4-bit base, and the merged model is not quantized, so it is a different model. `check_merged` evaluates it
@@ -543,18 +544,18 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 # ## 10. Train Qwen or Gemma on a GPU
 #
 # Choose a GPU and run all cells: on a T4, the lesson trains Qwen2.5-1.5B-Instruct on GSM8K, grade-school word problems, in
-# [25 to 50 minutes by our estimate](../docs/gpu.md). (We have not run it on one.) A step samples 32 completions of up to 256
-# tokens, in four groups of 8. Training takes 60 steps or 30 minutes, whichever ends first.
+# [40 to 50 minutes by our estimate](../docs/gpu.md). (We have not run it on one.) A step samples 32 completions of up to 256
+# tokens, in four groups of 8. Training takes 60 steps or 30 minutes, whichever ends first; we expect the 30 minutes.
 #
 # - **What to expect.** In [a public run](https://abhishuoza.github.io/portfolio/grpo-qwen/) with this model, task and format,
 #   strict accuracy rose from 1.7% to 48.7% in two epochs, and accuracy in any format from 38.3% to 55.0%. So most of the
 #   first number is the format. Your run is much shorter, so expect the format to come first.
-# - **Gemma.** Set `FAMILY = "gemma"` for Gemma 3 1B. It overflows in fp16, so Unsloth computes part of it in fp32, and we
-#   estimate the same range of minutes.
+# - **Gemma.** Set `FAMILY = "gemma"` for Gemma 3 1B. It overflows in fp16, so Unsloth computes part of it in fp32. Its seconds
+#   per step are less certain than Qwen's. `MINUTES` ends its training all the same, so the lesson takes no longer.
 # - **Shorter or longer.** Lower `MINUTES`, `STEPS` or `EVAL_ROWS`. For a long run, set `STEPS = 200`, `EVAL_ROWS = 200` and
 #   `MINUTES = 0`; by our estimate, training alone then takes one to three hours. On Kaggle, *Save Version > Save & Run All*
 #   runs it in the background.
-# - **Qwen3.** Set `MODEL = "unsloth/Qwen3-1.7B"`. It thinks before it answers, unless the chat template gets
+# - **Qwen3.** Set `MODEL = "unsloth/Qwen3-1.7B"`, and `EVAL_ROWS = 40`, because it needs more memory. It thinks before it answers, unless the chat template gets
 #   `enable_thinking=False`. With thinking, it writes 1,399 tokens per answer on GSM8K, on average ([one model
 #   card](https://huggingface.co/LakshyAAAgrawal/QThink-Qwen3-1.7B-GSM8k)), and here completions are cut off at 256.
 #   `TEMPLATE` passes `enable_thinking` to training (`chat_template_kwargs` in section 5) **and** to evaluation (`decoding` in

@@ -38,10 +38,12 @@ class TimeLimit(TrainerCallback):
 
     def on_step_end(self, args, state, control, **kwargs):
         """Decide whether there is time for one more step; all processes stop after the same one."""
+        if not self.minutes:
+            return
         now = time.monotonic()
         seconds, self.step_began = now - self.step_began, now
         expected = 0.0 if state.global_step == self.first else seconds
-        late = 0 < 60 * self.minutes < now - self.started + expected
+        late = 60 * self.minutes < now - self.started + expected
         if any(gather_object([late])) and state.global_step < state.max_steps:
             self.note = (
                 f"Training ended after {state.global_step} of {state.max_steps} steps, because the next one would have "

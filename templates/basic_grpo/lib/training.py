@@ -141,7 +141,7 @@ def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
 
 
 def outcome(trainer: GRPOTrainer, seconds: float) -> dict:
-    """The report's entries about the training itself: steps, seconds, and why it ended early ("" if it did not)."""
+    """The report's entries about the training itself: steps, seconds, and the note of `TimeLimit`, "" without one."""
     notes = [callback.note for callback in trainer.callback_handler.callbacks if isinstance(callback, TimeLimit)]
     return {"steps": trainer.state.global_step, "train_seconds": seconds, "stopped": "".join(notes)}
 
