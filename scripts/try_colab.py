@@ -165,11 +165,11 @@ def check(python: Path) -> str:
 
 def try_lesson(version: str, python: Path) -> str:
     """What ran, and for how long."""
-    started = time.perf_counter()
     image, variable = PLACES[version]
     wheel = newest_wheel()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
+    started = time.perf_counter()
     there = make_environment(python, image)
     installed = time.perf_counter()
     add_kernel(there, variable)
