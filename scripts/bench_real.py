@@ -16,7 +16,6 @@ from textwrap import fill
 
 from benches import (
     difference_text,
-    measured_on,
     only_write,
     provenance,
     put,
@@ -25,14 +24,12 @@ from benches import (
     write_between,
 )
 from measure_real import (
-    EXAMPLES,
     MEASURES,
     ROWS,
     SAMPLED_ROWS,
     SAMPLES,
     TEMPERATURE,
     base_result,
-    examples_result,
     measure_merged,
     rates,
 )
@@ -151,7 +148,8 @@ shown. A measure that is not shown to rise may have risen too little for this nu
 choice* means that among the answers that describe one of the two people without an error, the right person is not shown
 to be described more often than by guessing.
 
-{examples_text(stored) if "examples" in stored else ""}
+**Without training**, three examples in the prompt already give most of the greedy gain ([lesson
+14](../notebooks/14_real_model.ipynb), section 5, on one seed's prompts).
 
 {tests}
 
@@ -266,43 +264,8 @@ def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def with_examples(stored: dict) -> dict:
-    """The stored results, with those of examples in the prompt of the untrained model, which are measured once."""
-    if "examples" in stored:
-        return stored
-    found = examples_result(smollm2.fetch(), TASKS[0], SHARED)
-    digits = "".join(str(int(right)) for right in found["greedy"])
-    stored = stored | dict(examples=measured_on() | dict(count=EXAMPLES, greedy=digits))
-    STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    return stored
-
-
-def examples_text(stored: dict) -> str:
-    """What examples in the prompt give without training, and each seed of training on the same prompts."""
-    right = [int(digit) for digit in stored["examples"]["greedy"]]
-    runs = of(stored, TASKS[0], USUAL, STEPS)
-    changes = "; ".join(
-        f"seed {run['seed']} {paired_change(right, trained_on(run, len(right))).estimate.signed()}" for run in runs
-    )
-    known, new = (f"{sum(some)} of {len(some)}" for some in (right[::2], right[1::2]))
-    text = f"""
-    **Without training**, but with {stored["examples"]["count"]} examples in the prompt (the first training rows, as
-    earlier turns of the chat), the greedy accuracy of the untrained model on the first {len(right)} held-out prompts
-    was {Rate(sum(right), len(right))}: known sentences {known}, new sentences {new}. So most of the greedy gain is the
-    form. Over this free alternative, training added, on the same prompts: {changes}. (Measured on
-    {stored["examples"]["date"]} on {stored["examples"]["processor"]}. The examples were not chosen, and one draw was
-    measured.)
-    """
-    return fill(" ".join(text.split()), 120)
-
-
-def trained_on(run: dict, count: int) -> list[int]:
-    """Which of the first held-out prompts a trained model answers correctly."""
-    return [int(digit) for digit in run["after"]["greedy"][:count]]
-
-
 def main() -> None:
-    stored = read_stored(STORED) if only_write(__doc__) else with_examples(train_missing(STORED, RUNS, train))
+    stored = read_stored(STORED) if only_write(__doc__) else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
     write_between(SETTINGS, BEGIN, END, compared(stored))
 

@@ -53,10 +53,13 @@ def base_result(
 def examples_result(
     model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, device: str = "cpu"
 ) -> dict:
-    """The untrained model with examples in its prompt, on half of the rows; kept like `base_result`."""
-    what = [extraction_rows(task, rows // 2, split), extraction_rows(task, EXAMPLES, "train"), DECODING]
+    """The untrained model with examples in its prompt, on a quarter of the rows; kept like `base_result`.
+
+    With three examples, a prompt is five times as long, and so is the time that it takes.
+    """
+    what = [extraction_rows(task, count := -(-rows // 4), split), extraction_rows(task, EXAMPLES, "train"), DECODING]
     named = f"{smollm2.NAME} on {task}, untrained, with {EXAMPLES} examples in the prompt"
-    measured = partial(measure_examples, model, task, split, rows // 2, device)
+    measured = partial(measure_examples, model, task, split, count, device)
     return kept_result(folder / f"examples-{task}-{split}{of(device)}", what, named, measured)
 
 
@@ -154,7 +157,7 @@ def measure_examples(model: Path, task: str, split: str, count: int, device: str
         turns += [row["prompt"][-1], {"role": "assistant", "content": row["answer"]}]
     rows = extraction_rows(task, count, split)
     prompts = [[*row["prompt"][:-1], *turns, row["prompt"][-1]] for row in rows]
-    texts = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
+    texts = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING | dict(batch_size=20))  # long prompts
     right = [same_json(text, row["answer"]) for text, row in zip(texts, rows, strict=True)]
     return dict(greedy=right, kinds=[row["kind"] for row in rows], texts=texts[:20])
 

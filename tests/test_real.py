@@ -124,13 +124,6 @@ def test_the_results_show_each_seed_and_new_sentences_apart(real):
     assert "- orders, seed 1: greedy +0.750 (" in section and "p = 0.25: no change shown; sampled +0.750" in section
 
 
-def test_training_is_compared_with_examples_in_the_prompt_on_the_same_prompts(real):
-    measured = dict(date="2026-01-01", processor="a processor", count=3, greedy="10")
-    said = real.bench.examples_text(stored_runs(real.bench) | dict(examples=measured)).replace("\n", " ")
-    assert "0.500 (0.095 to 0.905), 1 of 2: known sentences 1 of 1, new sentences 0 of 1" in said
-    assert "seed 0 +0.500 (" in said and "seed 1 +0.500 (" in said  # 11 of the first two, as they are trained
-
-
 @pytest.mark.parametrize(
     ("right_before", "greedy", "right", "kind"),
     [
