@@ -141,8 +141,8 @@ def real_block(stored: dict) -> str:
     return f"""\
 `make real` trains a real language model, SmolLM2 with 135 million parameters, on a GPU if there is one, else on a CPU.
 It learns to turn a generated order in words into JSON. Greedy accuracy on {bench_real.ROWS} held-out prompts rose from
-{before[0]:.3f} to {reached} with three seeds. **Three examples in the prompt give the untrained model
-{free} for nothing**, so most of that gain is the form; training adds the rest, and needs no
+{before[0]:.3f} to {reached} with three seeds. **Without training, three examples in
+the prompt reach {free}**, so most of that gain is the form. Training adds the rest, and needs no
 examples in the prompt (measured on two CPU cores: [three seeds](docs/results.md#a-real-model-on-a-cpu), and the
 examples in [lesson 14](notebooks/14_real_model.ipynb); an answer counts only if all five fields and the form are
 correct). Training took about {bench_real.minutes(runs)} minutes on cores with fast bf16 and no other work. With its

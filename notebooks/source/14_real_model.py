@@ -14,8 +14,9 @@
 # | memory | 5 GB free on a CPU; any GPU with 7 GB |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk |
 #
-# **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. (They also did other
-# work, so its minutes are too many: an earlier run took 57.) Yours will differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
+# **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. (These cores also did
+# other work, so the minutes and seconds that it printed are up to twice those of an idle machine, which took 57 minutes without
+# the examples of section 5.) Yours will differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
 #
 # [Lesson 03](03_grpo_lora.ipynb) explains each step that this lesson takes. Read it first, or, with a T4 and an hour, while this
 # lesson trains. On a GPU, skip the sentences about entropy, which Unsloth does not log there; on a T4, read *32 bits* for *16
