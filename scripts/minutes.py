@@ -17,8 +17,8 @@ RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT 
 LEARNING_PATH = ROOT / "scripts" / "drawings" / "guides.py"
 
 
-#: The stored run shared its machine. An idle one took 57 minutes, without the cell of examples in the prompt. Delete this
-#: when a run on an idle machine is stored.
+#: The stored run shared its machine. An idle one took 57 minutes, without the cell of examples in the prompt. Delete
+#: this when a run on an idle machine is stored.
 ON_AN_IDLE_MACHINE = {"14_real_model": 57}
 
 
