@@ -114,7 +114,7 @@ def test_the_gpu_trains_on_gsm8k_with_whole_numbers_as_gold(functions, gsm8k_rec
     found = datasets.DatasetDict(train=rows, test=rows)
     functions["load_rows"].__globals__["load_dataset"] = lambda *name: found if name == ("openai/gsm8k", "main") else 0
     train, held_out = functions["load_rows"]()
-    assert len(held_out) == 200 and all(answer.lstrip("-").isdigit() for answer in train["answer"])
+    assert len(held_out) == functions["HELD_OUT"] and all(answer.lstrip("-").isdigit() for answer in train["answer"])
     text = "<reasoning>Think.</reasoning><answer>{}</answer>"
     assert all(functions["is_correct"](text.format(answer), answer) for answer in train["answer"])
 
