@@ -174,7 +174,7 @@ SMALL_RUN += ["--eval_rows", "10", "--eval_batch", "10"]
 def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path):
     few = [part for name, value in SMALL_LESSON.items() for part in ("-p", name, str(value))]
     lesson = str(ROOT / "notebooks" / "14_real_model.ipynb")
-    said = ran(["-m", "grpo_utils", "run", lesson, *few], tmp_path, machines("t4"), 1500)
+    said = ran(["-m", "grpo_utils", "run", lesson, *few], tmp_path, machines("t4"), 1800)
     assert "smollm2-135m-instruct, on Tesla T4, in float32" in said
     assert "this GPU has no bfloat16 support, so training stays in float32" in said  # of Unsloth's own trainer
     assert "entropy, first and last five steps: not logged" in said
@@ -188,7 +188,7 @@ def test_make_real_trains_on_a_t4(real_model, machines, tmp_path):
     )
     card = machines("t4")
     environment = card | {"PYTHONPATH": os.pathsep.join([str(tmp_path), card["PYTHONPATH"]])}
-    said = ran([str(ROOT / "scripts" / "train_real.py"), *SMALL_RUN], tmp_path, environment)
+    said = ran([str(ROOT / "scripts" / "train_real.py"), *SMALL_RUN], tmp_path, environment, 1800)
     assert "On Tesla T4" in said and "in float32" in said and "10 to 20 minutes on a T4" in said
     assert "3 examples in the prompt, untrained: greedy" in said
     report = json.loads((tmp_path / "outputs/real/report.json").read_text(encoding="utf-8"))
