@@ -431,7 +431,7 @@ print("pipeline:", answer)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
-# vllm serve BASE --enable-lora --max-lora-rank 32 --lora-modules tiny-grpo=outputs/export/adapter
+# vllm serve BASE --enable-lora --max-lora-rank 16 --lora-modules tiny-grpo=outputs/export/adapter
 # ```
 #
 # Ollama and llama.cpp run a model from one file in the *GGUF* format. The llama.cpp converter does not support the
