@@ -44,7 +44,7 @@ colab-cpu: setup wheel ## lesson 03, 3 steps, with the Python, packages and pip 
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
-$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml scripts/install.py
+$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml grpo_check/pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
@@ -89,11 +89,11 @@ bundle:          ## all packages in outputs/bundle/, for a room without a networ
 	$(PYTHON) -m pip wheel --wheel-dir outputs/bundle -r requirements.txt $(ARGS)
 	$(PYTHON) -m pip wheel --wheel-dir outputs/bundle --no-deps -r requirements-unsloth.txt -r requirements-reasoning-gym.txt "setuptools>=77"
 
-wheel:           ## the course as one file in outputs/, for Colab or Kaggle without GitHub
-	rm -rf build
-	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir outputs .
-	rm -rf build
-	@ls outputs/grpo_utils-*.whl
+wheel:           ## the course and grpo-check, a file each in outputs/, for Colab or Kaggle without GitHub
+	rm -rf build grpo_check/build
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir outputs ./grpo_check .
+	rm -rf build grpo_check/build
+	@ls outputs/grpo_*-*.whl
 
 tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
@@ -142,5 +142,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path .gguf outputs/colab-cpu build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .gguf outputs/colab-cpu build grpo_check/build *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

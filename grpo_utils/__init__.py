@@ -8,17 +8,31 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
 
 from typing import TYPE_CHECKING
 
-from .lazy import lazy_imports
+from grpo_core.lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
+    from grpo_core.errors import CourseError
+    from grpo_core.rewards import (
+        completion_text,
+        correctness_reward,
+        extract_answer,
+        incremental_format_reward,
+        is_strictly_right,
+        math_rewards,
+        same_answer,
+    )
+    from grpo_core.tables import read_table
+    from grpo_core.training.checkpoints import checkpoint_problem, newest_checkpoint
+    from grpo_core.training.generating import generate
+    from grpo_core.training.resuming import train_or_resume
+    from grpo_core.training.time_limit import TimeLimit
+
     from .arguments import other_arguments, training_arguments
-    from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import chat_prompt
     from .data.rows import check_rows, rows_from
     from .data.sources import load_rows, read_gsm8k
     from .data.splits import find_twins
-    from .errors import CourseError
     from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
@@ -45,19 +59,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     )
     from .profiles import PROFILES
     from .progress import show_progress
-    from .rewards import (
-        completion_text,
-        correctness_reward,
-        extract_answer,
-        incremental_format_reward,
-        is_strictly_right,
-        math_rewards,
-        same_answer,
-    )
-    from .run.checkpoints import checkpoint_problem, newest_checkpoint
-    from .run.generating import generate
-    from .run.resuming import train_or_resume
-    from .run.time_limit import TimeLimit
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -10,11 +10,12 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .errors import CourseError, did_you_mean
+from grpo_core.errors import CourseError, did_you_mean
+from grpo_core.training.measuring import before_after
+
 from .exercises import exercise_table
 from .profiles import find_profile
 from .project import new_project, template_names
-from .run.measuring import before_after
 from .runs import read_report
 from .share import block, where_to_paste
 

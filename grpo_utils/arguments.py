@@ -6,7 +6,8 @@ change, so a run has the same configuration with and without Unsloth.
 
 from importlib.util import find_spec
 
-from .errors import CourseError, check_choice
+from grpo_core.errors import CourseError, check_choice
+
 from .profiles import Profile
 
 REPORT_TO_CHOICES = ("none", "trackio", "tensorboard", "wandb")

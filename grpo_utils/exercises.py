@@ -31,7 +31,7 @@ from io import StringIO
 from numbers import Real
 from pathlib import Path
 
-from .errors import CourseError
+from grpo_core.errors import CourseError
 
 #: Where a student copy records each check of an exercise, one JSON object per line; nothing is sent anywhere.
 RESULTS = Path("outputs/exercises.jsonl")

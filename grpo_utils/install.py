@@ -4,9 +4,10 @@ import os
 import re
 from importlib import metadata
 
-from .errors import CourseError
+from grpo_core.errors import CourseError
+from grpo_core.training.measuring import installed_version
+
 from .profiles import Profile, offered_gpu
-from .run.measuring import installed_version
 
 #: Not in the metadata of this package, or pip would install Unsloth's dependencies too: requirements-unsloth.txt.
 UNSLOTH = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9"}

@@ -6,14 +6,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grpo_core.errors import check_choice, check_count
+from grpo_core.training.measuring import finish, mcnemar_p_value, write_report
+from grpo_core.training.policy import BACKENDS
+
 from . import smollm2
 from .arguments import check_report_to
 from .data.prompts import SYSTEM_PROMPT
-from .errors import check_choice, check_count
 from .install import check_gpu, check_versions
 from .models import check_model, choose_model, fit_model, lora_arguments, model_path
-from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, find_profile, prepare_machine
-from .run.measuring import finish, mcnemar_p_value, write_report
+from .profiles import FAMILIES, PROFILES, Profile, find_profile, prepare_machine
 from .runs import processor_seconds, resume_run, reward_settings, seconds_since_start, start_run
 
 if TYPE_CHECKING:

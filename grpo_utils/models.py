@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grpo_core.errors import CourseError, check_choice
+from grpo_core.training.policy import BACKENDS, LORA_TARGETS, load_with_transformers, load_with_unsloth
+
 from . import smollm2
-from .errors import CourseError, check_choice
-from .profiles import BACKENDS, FAMILIES, Profile
-from .run.policy import LORA_TARGETS, load_with_transformers, load_with_unsloth
+from .profiles import FAMILIES, Profile
 
 if TYPE_CHECKING:
     import torch

@@ -3,7 +3,8 @@
 import shutil
 from pathlib import Path
 
-from .errors import CourseError, check_choice
+from grpo_core.errors import CourseError, check_choice
+
 from .models import TINY_MODELS
 
 TEMPLATES = Path(__file__).parent.parent / "templates"

@@ -16,10 +16,9 @@ from datetime import datetime
 from pathlib import Path
 
 import psutil
-
-from .errors import CourseError
-from .rewards import reward_name
-from .run.checkpoints import newest_checkpoint
+from grpo_core.errors import CourseError
+from grpo_core.rewards import reward_name
+from grpo_core.training.checkpoints import newest_checkpoint
 
 #: Written when a run starts, so that an unfinished run can be distinguished from other files.
 STARTED = "started.txt"

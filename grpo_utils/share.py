@@ -6,11 +6,13 @@ A report also has paths and every setting, so a text is copied only if it matche
 import re
 from importlib import metadata
 
+from grpo_core.training.measuring import PACKAGES, p_text
+from grpo_core.training.policy import BACKENDS
+
 from . import smollm2
 from .export.adapters import is_hub_id, public_name
 from .models import TINY
-from .profiles import BACKENDS, FAMILIES, PROFILES
-from .run.measuring import PACKAGES, p_text
+from .profiles import FAMILIES, PROFILES
 
 MISSING = "not recorded"
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")

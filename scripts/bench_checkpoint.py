@@ -15,6 +15,7 @@ from pathlib import Path
 from address import ROOT
 from benches import measured_on, only_write, read_stored, write_below
 from datasets import Dataset
+from grpo_core.training.checkpoints import checkpoint_step
 from lesson_functions import of_lesson
 from peft import PeftModel
 from tiny_runs import untrained
@@ -23,7 +24,6 @@ from trl import GRPOConfig, GRPOTrainer
 
 from grpo_utils import evaluate, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
-from grpo_utils.run.checkpoints import checkpoint_step
 
 PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"

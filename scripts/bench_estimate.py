@@ -16,8 +16,7 @@ from pathlib import Path
 
 from address import ROOT
 from benches import measured_on, provenance, refuse_arguments, write_below
-
-from grpo_check.preflight.estimate import (
+from grpo_check.preflights.estimate import (
     GIB,
     HARDWARE,
     MEMORY_FACTOR,
@@ -27,7 +26,8 @@ from grpo_check.preflight.estimate import (
     estimate_memory,
     estimate_minutes,
 )
-from grpo_check.preflight.sizes import model_sizes
+from grpo_check.preflights.sizes import model_sizes
+
 from grpo_utils.profiles import BACKENDS, CPU, PROFILES, prepare_machine
 
 PAGE = ROOT / "docs" / "preflight.md"
@@ -104,10 +104,10 @@ def resident(key: str) -> int:
 def measure(name: str) -> dict:
     """Run one case in this process; return the bytes above the imports and the seconds per step."""
     from datasets import Dataset
+    from grpo_core.training.policy import keep_trainable_fp32
     from trl import GRPOConfig, GRPOTrainer
 
     from grpo_utils import load_rows, math_rewards, training_arguments
-    from grpo_utils.run.policy import keep_trainable_fp32
 
     model, completions, length, steps, other = CASES[name]
     rewards, weights = math_rewards()
@@ -161,9 +161,9 @@ AutoTokenizer.from_pretrained(model_path("tiny-qwen3")).save_pretrained({folder!
 def load(folder: str, model: str, other: dict) -> tuple:
     """The policy of a case and its tokenizer, from the second backend."""
     import torch
+    from grpo_core.training.policy import load_with_transformers
 
     from grpo_utils.models import load_policy, model_path
-    from grpo_utils.run.policy import load_with_transformers
 
     name = folder if model in SHAPES else model
     if other.get("lora_rank") == 0:

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import torch
 from benches import refuse_arguments
+from grpo_core.training.policy import LORA_TARGETS
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config
 
@@ -23,7 +24,6 @@ from grpo_utils import load_rows
 from grpo_utils.export.merging import check_merged
 from grpo_utils.models import model_path, torch_dtype
 from grpo_utils.profiles import T4
-from grpo_utils.run.policy import LORA_TARGETS
 
 #: Qwen2.5-1.5B, from its config.json.
 SIZES = dict(hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2)

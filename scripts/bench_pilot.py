@@ -23,13 +23,16 @@ sys.path.insert(0, str(Path(__file__).parent / "tiny"))
 
 from address import ROOT
 from benches import measured_on, only_write, read_stored, versions_text, write_below
+from grpo_check.findings import Finding
+from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, figures
+from grpo_check.pilots.sampling import Group, forward_seconds, groups, longer
+from grpo_check.pilots.verdicts import LIMITS, Basis, Limits, decide
+from grpo_check.preflights.run import plan
+from grpo_core.rewards.text import completion_text
+from grpo_core.training.generating import generate
+from grpo_core.training.measuring import mcnemar_p_value, wilson_interval
 from mixture import rows as mixture_rows
 
-from grpo_check.findings import Finding
-from grpo_check.pilot.figures import Figures, Mean, Rewards, Share, Tokens, figures
-from grpo_check.pilot.sampling import Group, forward_seconds, groups, longer
-from grpo_check.pilot.verdicts import LIMITS, Basis, Limits, decide
-from grpo_check.preflight.run import plan
 from grpo_utils import load_policy, math_rewards, paired_change, training_arguments
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 from grpo_utils.data.sources import addition_key, addition_kind
@@ -42,9 +45,6 @@ from grpo_utils.rewards import (
     is_strictly_right,
     strict_format_reward,
 )
-from grpo_utils.rewards.text import completion_text
-from grpo_utils.run.generating import generate
-from grpo_utils.run.measuring import mcnemar_p_value, wilson_interval
 
 PAGE, STORED = ROOT / "docs" / "pilot.md", Path(__file__).with_suffix(".json")
 RAW = ROOT / "outputs" / "bench_pilot.jsonl"

@@ -21,9 +21,9 @@ from statistics import fmean, median
 import yaml
 from bench_estimate import resident
 from benches import only_write, provenance, put, read_stored, train_missing
+from grpo_check.preflights.estimate import GIB
 from train_real import HERE, SHARED, write_project
 
-from grpo_check.preflight.estimate import GIB
 from grpo_utils import smollm2
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "The checks on a real model"
@@ -143,11 +143,11 @@ def measure(name: str) -> dict:
     """Check and train one configuration in this process."""
     import torch
     from datasets import Dataset
+    from grpo_core.errors import CourseError
+    from grpo_core.training.policy import keep_output_layer_uncopied, keep_trainable_fp32, load_with_transformers
     from trl import GRPOConfig, GRPOTrainer
 
     from grpo_check import HealthCallback, diagnose, pilot
-    from grpo_utils.errors import CourseError
-    from grpo_utils.run.policy import keep_output_layer_uncopied, keep_trainable_fp32, load_with_transformers
 
     case, model, project = CASES[name], smollm2.fetch(), project_rewards()
     functions = case.rewards(project.REWARDS)
@@ -191,7 +191,7 @@ def measure(name: str) -> dict:
 
 def fields_right(policy: object, tokenizer: object, rows: list[dict], project: object) -> list[float]:
     """The share of correct fields in the greedy answer to each held-out prompt."""
-    from grpo_utils.run.generating import generate
+    from grpo_core.training.generating import generate
 
     prompts = [row["prompt"] for row in rows]
     texts = generate(policy, tokenizer, prompts, max_new_tokens=64, batch_size=64, temperature=0.0, seed=0)

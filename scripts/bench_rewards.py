@@ -18,9 +18,10 @@ from pathlib import Path
 import hostile
 from address import ROOT
 from benches import measured_on, peak_memory, provenance, refuse_arguments, write_below
+from grpo_check.probes.forms import FORMS
+from grpo_check.probes.matrix import cases
+from grpo_core.training.measuring import wilson_interval
 
-from grpo_check.reward_lab.forms import FORMS
-from grpo_check.reward_lab.matrix import cases
 from grpo_utils.data.sources import gsm8k_rows
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
@@ -36,7 +37,6 @@ from grpo_utils.rewards import (
     strict_format_reward,
     think_format_reward,
 )
-from grpo_utils.run.measuring import wilson_interval
 
 PAGE = ROOT / "docs" / "rewards.md"
 MARK = "<!-- measured: written by `make bench-rewards`, do not edit below -->"

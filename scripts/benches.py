@@ -12,9 +12,9 @@ from datetime import date
 from pathlib import Path
 
 import psutil
+from grpo_core.training.measuring import installed_version
 
 from grpo_utils.evaluation.statistics import Estimate
-from grpo_utils.run.measuring import installed_version
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 PACKAGES = ("trl", "transformers", "peft", "torch")

@@ -1,4 +1,4 @@
-"""Install the course into the Python that runs this script: packages, Unsloth and grpo_utils.
+"""Install the course into the Python that runs this script: packages, Unsloth, grpo_check and grpo_utils.
 
     python scripts/install.py
     python scripts/install.py requirements-html.txt    only these packages, into the same environment
@@ -118,7 +118,7 @@ def install_course() -> None:
     print("Installing the pinned packages (about a minute; torch alone is 200 MB) ...", flush=True)
     install(UV, "-r", "requirements.txt", *(("-r", "requirements-gpu.txt") if gpu else ()))
     alone = ("-r", "requirements-unsloth.txt", "-r", "requirements-reasoning-gym.txt")
-    install(UV, "--no-deps", *alone, "--editable", ".")
+    install(UV, "--no-deps", *alone, "--editable", "grpo_check", "--editable", ".")
     print("Installed.", flush=True)
 
 

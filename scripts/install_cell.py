@@ -28,16 +28,17 @@ from pathlib import Path
 if {{"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"}} & set(os.environ):
     class NotInstalled(Exception):
         _render_traceback_ = lambda self: [str(self)]
-    files = sorted(Path.cwd().glob("grpo_utils-*any.whl"))
-    files += Path("/kaggle/input").rglob("grpo_utils-*any.whl")
-    if not (files or REPO):
+    files = [*Path.cwd().glob("grpo_*any.whl"), *Path("/kaggle/input").rglob("grpo_*any.whl")]
+    wheels = {{file.name.partition("-")[0]: file.as_uri() for file in sorted(files)}}
+    if not (REPO or len(wheels) == 2):
         raise NotInstalled(
             "To install the course, write the owner/name of its GitHub repository into REPO in the "
-            "first line, or upload grpo_utils*.whl (`make wheel` builds it), then run this cell "
-            "again; a lesson that you open with the badge on its GitHub page needs neither."
+            "first line, or upload grpo_check*.whl and grpo_utils*.whl (`make wheel` builds them), then "
+            "run this cell again; a lesson that you open with the badge on its GitHub page needs neither."
         )
-    course = files[-1].as_uri() if files else f"git+{HOST}{{REPO}}"
-    %pip install -q "grpo_utils[colab] @ {{course}}"
+    checks = wheels.get("grpo_check", f"git+{HOST}{{REPO}}#subdirectory=grpo_check")
+    course = wheels.get("grpo_utils", f"git+{HOST}{{REPO}}")
+    %pip install -q "grpo-check @ {{checks}}" "grpo_utils[colab] @ {{course}}"
     if _exit_code:
         raise NotInstalled("pip failed: see its error above, then run this cell again.")
 """

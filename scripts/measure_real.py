@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from grpo_core.rewards.structured import same_json
+from grpo_core.training.generating import generate
+from grpo_core.training.measuring import mcnemar_p_value, p_text, wilson_interval
+
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import extraction_rows
 from grpo_utils.evaluation.judging import generate_samples
 from grpo_utils.evaluation.statistics import paired_change
 from grpo_utils.export.merging import merge_adapter
-from grpo_utils.rewards.structured import same_json
-from grpo_utils.run.generating import generate
-from grpo_utils.run.measuring import mcnemar_p_value, p_text, wilson_interval
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
 EXAMPLES = 3  # training rows in the prompt of the untrained model

@@ -18,12 +18,13 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from address import ROOT
+from grpo_check.replay.page import page_of, run_of, runs_of
+from grpo_check.replay.read import read_run
+from grpo_check.replay.records import Recording
 from lesson_functions import of_lesson
 from replay_animation import animation
 from tiny_runs import train_tiny
 
-from grpo_check.replay import Recording, read_run
-from grpo_check.replay.page import page_of, run_of, runs_of
 from grpo_utils import incremental_format_reward
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward

@@ -12,6 +12,7 @@ from pathlib import Path
 from grpo_check.error_texts import ErrorText, error_texts
 from grpo_check.explaining import rules_of
 from grpo_check.rules import Rule
+
 from grpo_utils import rewards
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from grpo_core.errors import CourseError
 from measure_real import (
     ROWS,
     SAMPLES,
@@ -35,7 +36,6 @@ from measure_real import (
 
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import SENTENCES
-from grpo_utils.errors import CourseError
 from grpo_utils.install import check_gpu
 from grpo_utils.profiles import CPU_ENVIRONMENT, PROFILES, THREADS, Profile, prepare_machine
 from grpo_utils.project import LEFT_OUT, TEMPLATES

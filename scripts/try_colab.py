@@ -3,10 +3,10 @@
     make colab-cpu              # with Python 3.13 as on Colab or, if there is none, 3.12 as on Kaggle
     make colab-cpu ARGS=3.12    # with this Python
 
-A new environment gets the versions of tests/images. Its own kernel then runs the notebook next to the course's wheel:
-the install cell, with pip, and all other cells with a few steps. Both stay in outputs/colab-cpu until the next run.
-The last line says what ran, or why nothing did. A missing Python is an error only on GitHub, where the workflow
-installs it.
+A new environment gets the versions of tests/images. Its own kernel then runs the notebook next to the wheels of the
+course and of grpo-check: the install cell, with pip, and all other cells with a few steps. Both stay in
+outputs/colab-cpu until the next run. The last line says what ran, or why nothing did. A missing Python is an error only
+on GitHub, where the workflow installs it.
 """
 
 import json
@@ -37,6 +37,8 @@ TORCH = ("torch", "torchvision")
 PACKAGES = ("transformers", "peft", "accelerate", "datasets", "torchao", "sentencepiece", "einops", "scipy")
 PACKAGES += ("matplotlib", "ipykernel", "ipywidgets", "pip", "setuptools", "wheel")
 PACKAGES += ("omegaconf", "torchtune", "diffusers")
+#: The distributions of this repository.
+PACKAGED = ("grpo_check", "grpo_utils")
 #: Run in the environment after the lesson: omegaconf and our rewards need the same package, antlr4-python3-runtime.
 CHECK = r"""
 import omegaconf, platform, torch
@@ -130,11 +132,12 @@ def add_kernel(python: Path, variable: str) -> None:
     os.environ["JUPYTER_PATH"] = str(FOLDER)
 
 
-def newest_wheel() -> Path:
-    wheels = sorted((ROOT / "outputs").glob("grpo_utils-*.whl"), key=os.path.getmtime)
-    if not wheels:
-        raise Failure("outputs/ has no wheel of the course; run `make wheel` first")
-    return wheels[-1]
+def newest_wheels() -> list[Path]:
+    """The wheels of grpo-check and of the course."""
+    built = [sorted((ROOT / "outputs").glob(f"{name}-*.whl"), key=os.path.getmtime) for name in PACKAGED]
+    if not all(built):
+        raise Failure(f"outputs/ has no wheels of {' and '.join(PACKAGED)}; run `make wheel` first")
+    return [files[-1] for files in built]
 
 
 def run_lesson() -> nbformat.NotebookNode:
@@ -166,14 +169,15 @@ def check(python: Path) -> str:
 def try_lesson(version: str, python: Path) -> str:
     """What ran, and for how long."""
     image, variable = PLACES[version]
-    wheel = newest_wheel()
+    wheels = newest_wheels()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     started = time.perf_counter()
     there = make_environment(python, image)
     installed = time.perf_counter()
     add_kernel(there, variable)
-    shutil.copy(wheel, FOLDER)  # the install cell looks for it next to the notebook
+    for wheel in wheels:
+        shutil.copy(wheel, FOLDER)  # the install cell looks for them next to the notebook
     cells = [cell for cell in run_lesson().cells if cell.cell_type == "code"]
     [install_cell] = [cell for cell in cells if FIRST_LINE.match(cell.source)]
     if errors := pip_errors(install_cell):

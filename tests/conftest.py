@@ -11,10 +11,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from filelock import FileLock
+from grpo_check.__main__ import main
 from hypothesis import settings
 from lessons import run_with_nbval, said
 
-from grpo_check.__main__ import main
 from grpo_utils import smollm2
 from grpo_utils.__main__ import read_parameters
 from grpo_utils.evaluation.judging import Evaluation, judge

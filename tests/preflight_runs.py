@@ -2,7 +2,8 @@
 
 from functools import cache
 
-from grpo_check.preflight import preflight
+from grpo_check.preflights.checking import preflight
+
 from grpo_utils import chat_prompt, math_rewards, model_path, training_arguments
 from grpo_utils.profiles import CPU
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-
-from grpo_check.replay import read_run
 from grpo_check.replay.page import run_of
+from grpo_check.replay.read import read_run
+
 from grpo_utils.project import template_names
 
 #: The templates with a config and a lib/; minimal is one file.

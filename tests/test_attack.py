@@ -6,14 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from grpo_check.attacks import running, training
+from grpo_check.attacks.honest import pay_of, score_references
+from grpo_check.attacks.rules import RULES
+from grpo_check.attacks.scoring import FIRST, TRAINED, Scorer, check_reward
+from grpo_check.attacks.task import Task, is_correct, read_task
+from grpo_check.attacks.variations import corrected, variations
+from grpo_core.errors import CourseError
 
 from grpo_check import attack, probe
-from grpo_check.attack import RULES, running, training
-from grpo_check.attack.honest import pay_of, score_references
-from grpo_check.attack.scoring import FIRST, TRAINED, Scorer, check_reward
-from grpo_check.attack.task import Task, is_correct, read_task
-from grpo_check.attack.variations import corrected, variations
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import completion_text, correctness_reward, incremental_format_reward
 
 ROWS = [
@@ -206,7 +207,7 @@ def test_a_random_reward_is_refused(attacked):
 
 
 def test_a_reward_that_hangs_is_refused(attacked, monkeypatch):
-    from grpo_check.reward_lab import calling
+    from grpo_check.probes import calling
 
     def hangs(completions, **kwargs):
         while True:
@@ -228,7 +229,7 @@ def test_a_reward_that_fails_on_what_the_policy_writes_is_an_error(attacked, mon
 
 
 def test_a_reward_that_hangs_on_one_completion_is_not_called_again(attacked, monkeypatch):
-    from grpo_check.reward_lab import calling
+    from grpo_check.probes import calling
 
     def waits(completions, answer, **kwargs):
         while any("I don't know" in completion_text(c) for c in completions):

@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 from attack_zoo.tasks import columns_of, paid, wrong_completions
+from grpo_check.probes.report import ProbeReport
 
 from grpo_check import probe
-from grpo_check.reward_lab.report import ProbeReport
 
 #: Rows that a user gives to probe. It tries eight at most.
 PROBED = 4

@@ -145,9 +145,9 @@ def _names_of(path: Path) -> dict:
 PATTERNS = compiled_patterns() | written_patterns()
 #: Patterns that never read more than so many characters, whatever the text is.
 CAPPED = {
-    "grpo_utils.run.answers.": 60,
+    "grpo_core.training.answers.": 60,
     "grpo_utils/run/answers.py:": 60,
-    "grpo_utils.rewards.maths.": 120,
+    "grpo_core.rewards.maths.": 120,
     "grpo_utils/rewards/maths.py:": 120,
 }
 

@@ -11,13 +11,13 @@ import pytest
 import replay_runs
 import rule_tables
 from conftest import ROOT
-
-from grpo_check import __main__
 from grpo_check.__main__ import check
 from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
-from grpo_check.health import RULES
+from grpo_check.health.rules import RULES
 from grpo_check.output import fitted, show
+
+from grpo_check import __main__
 
 NAN = [{"step": n, "loss": float("nan"), "reward": 0.5} for n in (1, 2)]
 DEAD = [

@@ -6,8 +6,7 @@ import json
 import shutil
 
 import pytest
-
-from grpo_utils.run.checkpoints import checkpoint_problem, is_broken, newest_checkpoint
+from grpo_core.training.checkpoints import checkpoint_problem, is_broken, newest_checkpoint
 
 
 @pytest.fixture(scope="module")

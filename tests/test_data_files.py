@@ -4,12 +4,12 @@ import json
 import re
 
 import pytest
+from grpo_core.errors import CourseError
+from grpo_core.tables import _csv_lines, _read_jsonl
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_utils import read_table
-from grpo_utils.data.files import _csv_lines, _read_jsonl
-from grpo_utils.errors import CourseError
 
 ROWS = [{"question": "What is 2 + 2?", "answer": "4"}, {"question": "Was kostet das Café?", "answer": "3"}]
 CSV = 'question,answer\n"What is 2 + 2?",4\nWas kostet das Café?,3\n'

@@ -2,6 +2,8 @@
 
 import pytest
 from datasets import Dataset
+from grpo_core.errors import CourseError
+from grpo_core.training.generating import encode_prompts, render_prompt
 
 from grpo_utils import (
     chat_prompt,
@@ -10,10 +12,8 @@ from grpo_utils import (
 )
 from grpo_utils.data.filters import prompt_lengths
 from grpo_utils.data.sources import addition_rows
-from grpo_utils.errors import CourseError
 from grpo_utils.models import model_path
 from grpo_utils.plots import length_histogram, pass_rate_bars
-from grpo_utils.run.generating import encode_prompts, render_prompt
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from decimal import Decimal
 import numpy
 import pandas
 import pytest
+from grpo_core.errors import CourseError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_utils import chat_prompt, check_rows, rows_from
 from grpo_utils.data.sources import gsm8k_answer, gsm8k_rows
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import extract_after_hashes
 
 GOOD = {"question": "What is 2 + 2?", "answer": "4"}

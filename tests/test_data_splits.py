@@ -2,11 +2,11 @@
 
 import pytest
 from datasets import Dataset
+from grpo_core.errors import CourseError
 
 from grpo_utils import chat_prompt, drop_tied, find_twins
 from grpo_utils.data.sources import addition_rows
 from grpo_utils.data.splits import numbers_key, prompt_key
-from grpo_utils.errors import CourseError
 
 
 def asked(*questions: str) -> list[dict]:

@@ -8,11 +8,11 @@ from diagrams import PAGES, image, write, write_pictures
 from drawings import DIAGRAMS
 from drawings.guides import FAILURES, LESSONS, PACKAGES
 from drawings.method import INPUTS
+from grpo_check.health.rules import RULES
+from grpo_core.errors import CourseError
 from minutes import measured
 from PIL import Image
 
-from grpo_check.health import RULES
-from grpo_utils.errors import CourseError
 from grpo_utils.plots import diagram
 from grpo_utils.plots.diagrams import PICTURES
 

@@ -9,10 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from test_troubleshooting import PROVOKE
-
 from grpo_check.error_texts import KNOWN, THRESHOLD, compact, error_texts, find, score
-from grpo_utils.errors import CourseError
+from grpo_core.errors import CourseError
+from test_troubleshooting import PROVOKE
 
 THREAD = r"[\w.-]+/[\w.-]+#\d+"
 #: Texts that other tests of test_troubleshooting.py provoke.

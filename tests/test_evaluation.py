@@ -2,11 +2,11 @@ import re
 
 import pytest
 from conftest import judged
+from grpo_core.errors import CourseError
+from grpo_core.training.measuring import before_after, mcnemar_p_value, p_text, summary, verdict
 
 from grpo_utils import load_rows
-from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.judging import evaluate
-from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, summary, verdict
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 

@@ -7,10 +7,10 @@ import numpy
 import pytest
 from conftest import judged
 from datasets import Dataset
+from grpo_core.errors import CourseError
 
 from grpo_utils import load_rows
 from grpo_utils.data.sources import addition_rows
-from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import compare, compare_seeds
 from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge_samples
 from grpo_utils.evaluation.statistics import Change, Estimate

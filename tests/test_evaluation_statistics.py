@@ -8,11 +8,12 @@ import re
 import numpy
 import pytest
 from conftest import ROOT
+from grpo_core.errors import CourseError
+from grpo_core.training.measuring import mcnemar_p_value, wilson_interval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import split_gain
 from grpo_utils.evaluation.statistics import (
     Change,
@@ -24,7 +25,6 @@ from grpo_utils.evaluation.statistics import (
     pass_at_k,
     t_interval,
 )
-from grpo_utils.run.measuring import mcnemar_p_value, wilson_interval
 
 NEWCOMBE = [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0000, 0.1611), (1, 29, 0.0061, 0.1718)]
 SHARES = st.floats(0, 1)

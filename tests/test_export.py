@@ -3,9 +3,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from grpo_core.errors import CourseError
 
 from grpo_utils import chat_prompt
-from grpo_utils.errors import CourseError
 from grpo_utils.export.adapters import _readme, public_name, save_adapter
 from grpo_utils.export.merging import (
     _check_template,

@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from grpo_core.errors import CourseError
 from jinja2 import Environment
 
 from grpo_utils.data.prompts import SYSTEM_PROMPT
-from grpo_utils.errors import CourseError
 from grpo_utils.export.ollama import ollama_template
 from grpo_utils.models import model_path
 

@@ -6,8 +6,8 @@ import types
 
 import pytest
 import yaml
+from grpo_core.errors import CourseError
 
-from grpo_utils.errors import CourseError
 from grpo_utils.export.cards import model_card, write_card
 from grpo_utils.export.publishing import push
 

@@ -4,8 +4,8 @@ import sys
 
 import psutil
 import pytest
+from grpo_core.errors import CourseError
 
-from grpo_utils.errors import CourseError
 from grpo_utils.export import server
 
 

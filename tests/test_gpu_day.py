@@ -8,8 +8,7 @@ import sys
 import psutil
 import pytest
 from conftest import ROOT
-
-from grpo_utils.errors import CourseError
+from grpo_core.errors import CourseError
 
 
 @pytest.fixture

@@ -7,19 +7,20 @@ import re
 
 import pytest
 from conftest import ROOT
+from grpo_check.health import limits
+from grpo_check.health.diagnosis import diagnose, diagnose_error, diagnose_file
+from grpo_check.health.log import read_history, read_log
+from grpo_check.health.rules import NOTES, PROBLEMS, RULES
+from grpo_check.health.rules.rule import LOST
+from grpo_check.health.rules.setup import expected_weight
+from grpo_check.health.telling import subjects_of
+from grpo_check.health.trends import share_right
+from grpo_core.errors import CourseError
 from health_logs import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_check import Finding
-from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
-from grpo_check.health.log import read_history
-from grpo_check.health.rules import NOTES, PROBLEMS
-from grpo_check.health.rules.rule import LOST
-from grpo_check.health.rules.setup import expected_weight
-from grpo_check.health.telling import subjects_of
-from grpo_check.health.trends import share_right
-from grpo_utils.errors import CourseError
 
 
 @pytest.mark.parametrize("seed", range(5))

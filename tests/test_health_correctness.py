@@ -7,13 +7,13 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from health_logs import bend, check, codes, healthy
-
-from grpo_check import HealthCallback, diagnose, diagnose_file
 from grpo_check.health import watching
 from grpo_check.health.diagnosis import judge, urgent
 from grpo_check.health.log import read_history
 from grpo_check.health.rules.rule import log_of
+from health_logs import bend, check, codes, healthy
+
+from grpo_check import HealthCallback, diagnose, diagnose_file
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 
 

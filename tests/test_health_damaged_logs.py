@@ -5,11 +5,11 @@ import json
 import random
 
 import pytest
+from grpo_check.health.log import read_history
+from grpo_core.errors import CourseError
 from health_logs import BROKEN, NOTED, codes, healthy
 
 from grpo_check import Finding, diagnose, diagnose_file
-from grpo_check.health.log import read_history
-from grpo_utils.errors import CourseError
 
 
 def test_a_resumed_run_keeps_what_was_before_and_drops_what_was_repeated():

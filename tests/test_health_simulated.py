@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from grpo_check.health.rules.rule import log_of
 from health_logs import (
     BROKEN,
     COLLAPSE,
@@ -25,7 +26,6 @@ from health_logs import (
 )
 
 from grpo_check import diagnose
-from grpo_check.health.rules.rule import log_of
 
 
 def lucky(*steps: int) -> list[dict]:

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import full_disk
+from grpo_check.replay.page import is_replay, runs_of
+from grpo_core.errors import CourseError
 from tiny_trainer import healthy_trainer
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
-from grpo_check.replay.page import is_replay, runs_of
 from grpo_utils import load_policy, load_rows
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 pytestmark = pytest.mark.slow
@@ -199,9 +199,9 @@ def test_bad_held_out_rows_are_refused_before_the_training(rows, message):
 
 
 def test_prompts_that_hold_the_template_already_are_no_bare_strings():
+    from grpo_check.prompts import lacks_template
     from transformers import AutoTokenizer
 
-    from grpo_check.prompts import lacks_template
     from grpo_utils.models import model_path
 
     tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
@@ -345,9 +345,8 @@ def test_steps_that_have_become_slower_are_called_stalled_once_and_not_each(tmp_
 
 def test_a_stall_is_logged_once_and_not_at_every_later_step(tmp_path):
     import torch
-    from transformers import TrainerState
-
     from grpo_check.health.stalling import Watchdog
+    from transformers import TrainerState
 
     callback, state = HealthCallback(), TrainerState()
     callback.watchdog = Watchdog(lambda *said: None, tmp_path / "verdicts.txt")
@@ -416,7 +415,7 @@ def test_a_regular_expression_that_lets_no_other_thread_run_is_named_in_the_file
 CHECKPOINTING = """
 from grpo_check import HealthCallback
 from grpo_utils import evaluate, load_policy, load_rows
-from grpo_utils.run.generating import generate
+from grpo_core.training.generating import generate
 from grpo_check.health.samples import take_samples
 from grpo_utils.profiles import CPU, prepare_machine
 

@@ -7,10 +7,9 @@ from itertools import pairwise
 import nbformat
 import pytest
 from conftest import ROOT
+from grpo_check.replay.page import runs_of
 from lessons import alt_texts, said
 from record_replays import PAGE, truth
-
-from grpo_check.replay.page import runs_of
 
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

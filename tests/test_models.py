@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from grpo_core.errors import CourseError
 
 from grpo_utils import models
-from grpo_utils.errors import CourseError
 from grpo_utils.models import check_model, choose_model, load_policy, model_path
 from grpo_utils.profiles import CPU, PROFILES
 

@@ -6,11 +6,11 @@ import sys
 import nbformat
 import pytest
 from conftest import ROOT, cli, judged
+from grpo_core.errors import CourseError
 from nbformat.v4 import new_code_cell, new_notebook
 
 import grpo_utils
 from grpo_utils.__main__ import LESSON, read_parameters
-from grpo_utils.errors import CourseError
 from grpo_utils.install import check_gpu, check_versions
 from grpo_utils.lesson import setup, setup_tiny
 from grpo_utils.profiles import T4
@@ -48,7 +48,7 @@ def test_the_root_exports_what_a_lesson_a_template_or_a_page_imports_and_nothing
 
 def test_a_reward_of_the_root_can_be_named_in_a_config_and_on_a_command_line():
     """The root loads its names when they are used, so they are not among its variables."""
-    from grpo_check.reward_lab.loading import find_reward, imports_from
+    from grpo_check.probes.loading import find_reward, imports_from
 
     with imports_from():
         assert find_reward("grpo_utils.correctness_reward") is grpo_utils.correctness_reward

@@ -12,15 +12,15 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from grpo_check.pilots import running
+from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, figures, planned_steps
+from grpo_check.pilots.running import pilot_file, report_on, warnings_of
+from grpo_check.pilots.sampling import Group
+from grpo_check.pilots.verdicts import RULES, Basis, decide
+from grpo_check.preflights.run import plan
+from grpo_check.probes import calling
 
 from grpo_check import CourseError, PilotReport, __main__, pilot
-from grpo_check.pilot import RULES, pilot_file, running
-from grpo_check.pilot.figures import Figures, Mean, Rewards, Share, Tokens, figures, planned_steps
-from grpo_check.pilot.running import report_on, warnings_of
-from grpo_check.pilot.sampling import Group
-from grpo_check.pilot.verdicts import Basis, decide
-from grpo_check.preflight.run import plan
-from grpo_check.reward_lab import calling
 from grpo_utils import correctness_reward, load_rows, model_path
 from grpo_utils.rewards import group_advantages
 

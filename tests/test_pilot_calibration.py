@@ -5,8 +5,7 @@ import json
 import bench_pilot
 import pytest
 from conftest import ROOT
-
-from grpo_check.pilot.verdicts import LIMITS
+from grpo_check.pilots.verdicts import LIMITS
 
 
 @pytest.fixture(scope="module")

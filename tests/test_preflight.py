@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
+from grpo_check.preflights import arguments as of_arguments
+from grpo_check.preflights import values as of_values
+from grpo_check.preflights.checking import RULES, preflight
+from grpo_check.preflights.run import Run
+from grpo_check.probes.rules import RULES as OF_PROBE
+from grpo_core.errors import CourseError
 from preflight_runs import HELDOUT, REWARDS, ROWS, WEIGHTS, changed, check, load_tokenizer, on, seven_billion
 
-from grpo_check.preflight import RULES, preflight
-from grpo_check.preflight import arguments as of_arguments
-from grpo_check.preflight import values as of_values
-from grpo_check.preflight.run import Run
-from grpo_check.reward_lab import RULES as OF_PROBE
 from grpo_utils import chat_prompt, load_rows, model_path, training_arguments
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU, PROFILES, Gpu
 from grpo_utils.rewards import exact_reward
 
@@ -74,7 +74,7 @@ def report_on_example(example, folder):
 
 def report_on_keys(keys, folder):
     """The report on a sound config file with some keys changed; its reward is not tried."""
-    from grpo_check.preflight.config_file import preflight_file
+    from grpo_check.preflights.config_file import preflight_file
 
     sound = {"model_name_or_path": "tiny-qwen3", "dataset_name": "addition", "use_peft": True, "use_cpu": True}
     sound |= {"bf16": False, "learning_rate": 2e-3, "max_completion_length": 32, "reward_funcs": None}
@@ -447,9 +447,10 @@ def test_a_streamed_dataset_is_a_course_error():
 
 
 def test_the_function_and_the_package_share_a_name():
-    import grpo_check.preflight.report
-    from grpo_check import preflight as function
-    from grpo_check.preflight import PreflightReport
+    import grpo_check.preflights.report
+    from grpo_check.preflights.report import PreflightReport
+
+    from grpo_check import preflights as function
 
     assert function is preflight is grpo_check.preflight and callable(function)
     assert grpo_check.PreflightReport is PreflightReport

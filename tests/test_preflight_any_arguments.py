@@ -4,14 +4,14 @@ from dataclasses import fields
 from fractions import Fraction
 
 import pytest
+from grpo_check.preflights.checking import preflight
+from grpo_check.preflights.config_file import preflight_file
+from grpo_core.errors import CourseError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from preflight_runs import HELDOUT, REWARDS, ROWS, sound_tokenizer
 
-from grpo_check.preflight import preflight
-from grpo_check.preflight.config_file import preflight_file
 from grpo_utils import training_arguments
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 

@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from grpo_check.preflights import run as of_run
+from grpo_check.preflights import values as of_values
+from grpo_check.preflights.checking import walk
+from grpo_check.preflights.config_file import preflight_file
+from grpo_check.preflights.run import plan
+from grpo_check.preflights.values import Values
+from grpo_core.errors import CourseError
 from preflight_runs import check, on
 from trl import GRPOConfig
 
-from grpo_check.preflight import run as of_run
-from grpo_check.preflight import values as of_values
-from grpo_check.preflight.checking import walk
-from grpo_check.preflight.config_file import preflight_file
-from grpo_check.preflight.run import plan
-from grpo_check.preflight.values import Values
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import PROFILES, Gpu, parse_gpus
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from grpo_check.preflights import rewards as of_rewards
+from grpo_check.preflights.config_file import preflight_file, read_config_file, read_rows
+from grpo_core.errors import CourseError
 from preflight_runs import SOUND
 
 from grpo_check import preflight
-from grpo_check.preflight import rewards as of_rewards
-from grpo_check.preflight.config_file import preflight_file, read_config_file, read_rows
 from grpo_utils import training_arguments
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 REWARDS = """

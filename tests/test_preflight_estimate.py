@@ -10,13 +10,20 @@ from importlib import metadata
 import bench_estimate
 import pytest
 from conftest import ROOT
+from grpo_check.preflights.estimate import (
+    HARDWARE,
+    MEMORY_FACTOR,
+    MINUTES_FACTOR,
+    estimate_memory,
+    estimate_minutes,
+    one_chunk,
+)
+from grpo_check.preflights.sizes import Sizes, model_sizes
+from grpo_core.errors import CourseError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_runs import check, on, seven_billion
 
-from grpo_check.preflight import HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes
-from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR, one_chunk
-from grpo_utils.errors import CourseError
 from grpo_utils.models import fit_model, model_path
 from grpo_utils.profiles import CPU, PROFILES, T4
 

@@ -3,11 +3,11 @@
 import re
 from functools import cache
 
+from grpo_check.preflights.checking import preflight
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_runs import HELDOUT, ROWS
 
-from grpo_check.preflight import preflight
 from grpo_utils import chat_prompt, model_path, training_arguments
 from grpo_utils.profiles import CPU
 

@@ -4,9 +4,9 @@ import time
 from math import prod
 
 import pytest
+from grpo_check.preflights import rewards as of_rewards
 from preflight_runs import ROWS, check
 
-from grpo_check.preflight import rewards as of_rewards
 from grpo_utils import correctness_reward
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 from datasets import Dataset
+from grpo_check.preflights import rows as of_rows
+from grpo_check.preflights.run import plan
 from preflight_runs import ROWS, changed, check, load_tokenizer
 
-from grpo_check.preflight import rows as of_rows
-from grpo_check.preflight.run import plan
 from grpo_utils import chat_prompt
 
 

@@ -6,11 +6,12 @@ import pytest
 import regex
 import trl
 from datasets import Dataset
+from grpo_check.preflights import thinking
+from grpo_check.preflights.report import PreflightReport
+from grpo_check.preflights.run import plan
 from preflight_runs import ROWS, check, load_tokenizer
 from reward_lists import recipe
 
-from grpo_check.preflight import PreflightReport, thinking
-from grpo_check.preflight.run import plan
 from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.rewards import (
     AnswerReward,

@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from grpo_check.preflights.config_file import preflight_file
+from grpo_core.errors import CourseError
 from preflight_runs import SOUND
-
-from grpo_check.preflight.config_file import preflight_file
-from grpo_utils.errors import CourseError
 
 RIGHT = """
 from grpo_utils import correctness_reward

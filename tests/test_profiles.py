@@ -3,8 +3,8 @@ import re
 
 import bench_estimate
 import pytest
+from grpo_core.errors import CourseError
 
-from grpo_utils.errors import CourseError
 from grpo_utils.models import fit_model
 from grpo_utils.profiles import (
     CPU,
@@ -124,8 +124,8 @@ def test_a_machine_without_gpu_says_where_to_get_one(machine_without_gpu, monkey
 
 def test_the_time_of_lesson_03_on_a_t4_follows_from_the_formula():
     """An hour is enough: what a person is told, and the limit of 30 minutes, fit to the estimate of a step."""
-    from grpo_check.preflight.estimate import MINUTES_FACTOR, estimate_minutes
-    from grpo_check.preflight.sizes import model_sizes
+    from grpo_check.preflights.estimate import MINUTES_FACTOR, estimate_minutes
+    from grpo_check.preflights.sizes import model_sizes
 
     sizes = model_sizes(bench_estimate.known_config(T4.models["qwen"]))
     one = estimate_minutes(

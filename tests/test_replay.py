@@ -14,15 +14,13 @@ import replay_runs
 from browser import needs_browser
 from bs4 import BeautifulSoup
 from conftest import full_disk
-
 from grpo_check.health.replaying import leave_page
 from grpo_check.health.samples import keep
 from grpo_check.replay import page as replay_page
-from grpo_check.replay import read_run, write_replay
-from grpo_check.replay.page import runs_of
-from grpo_check.replay.read import MOST_STEPS
+from grpo_check.replay.page import runs_of, write_replay
+from grpo_check.replay.read import MOST_STEPS, read_run
 from grpo_check.replay.summary import most_paid, weights_of
-from grpo_utils.errors import CourseError
+from grpo_core.errors import CourseError
 
 #: Three backgrounds, then what is written on them.
 COLORS = "paper card text ink quiet reward correctness part length tied error warning note"

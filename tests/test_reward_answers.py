@@ -10,11 +10,12 @@ import hostile
 import pytest
 import template_lib  # noqa: F401  (the templates' lib)
 from conftest import ROOT
+from grpo_core.errors import CourseError
+from grpo_core.training.answers import NOTATIONS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reward_lists import CELLS, TABLE
 
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AnswerReward,
     correctness_reward,
@@ -33,7 +34,6 @@ from grpo_utils.rewards import (
     same_json,
     same_number,
 )
-from grpo_utils.run.answers import NOTATIONS
 
 BASIC, TOOLS = (runpy.run_path(str(ROOT / "templates" / name / "rewards.py")) for name in ("basic_grpo", "tool_agent"))
 

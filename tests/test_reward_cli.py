@@ -7,9 +7,8 @@ from functools import partial
 
 import pytest
 from conftest import ROOT
-
-from grpo_check.reward_lab.loading import find_reward, imports_from
-from grpo_utils.errors import CourseError
+from grpo_check.probes.loading import find_reward, imports_from
+from grpo_core.errors import CourseError
 
 REWARDS = """
 from grpo_utils import completion_text, correctness_reward, same_answer

@@ -14,6 +14,16 @@ from statistics import fmean
 
 import pytest
 import regex
+from grpo_check.probes import collecting, planning
+from grpo_check.probes.answers import answer_kind, other_writings, wrong_answers
+from grpo_check.probes.calling import DEADLINE, OutOfTimeError, call, time_limit
+from grpo_check.probes.forms import FORMS
+from grpo_check.probes.growth import find_growth
+from grpo_check.probes.matrix import Case, cases
+from grpo_check.probes.planning import choose_form, make_plan
+from grpo_check.probes.rules import RULES
+from grpo_check.probes.trial import Trial
+from grpo_core.errors import CourseError
 from reward_lists import LIBRARY, recipe
 from trl.rewards import (
     accuracy_reward,
@@ -24,15 +34,6 @@ from trl.rewards import (
 from trl.rewards import think_format_reward as trl_think_format_reward
 
 from grpo_check import probe
-from grpo_check.reward_lab import RULES, collecting, planning
-from grpo_check.reward_lab.answers import answer_kind, other_writings, wrong_answers
-from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, call, time_limit
-from grpo_check.reward_lab.forms import FORMS
-from grpo_check.reward_lab.growth import find_growth
-from grpo_check.reward_lab.matrix import Case, cases
-from grpo_check.reward_lab.planning import choose_form, make_plan
-from grpo_check.reward_lab.trial import Trial
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AnswerReward,
     RewardSet,
@@ -382,7 +383,7 @@ def takes_time_for_each_character(completions, answer, **kwargs):
 
 
 def test_a_reward_on_a_slow_machine_does_not_look_unbounded(monkeypatch):
-    monkeypatch.setattr("grpo_check.reward_lab.growth.PIECES", ["<answer>"])
+    monkeypatch.setattr("grpo_check.probes.growth.PIECES", ["<answer>"])
     reward = takes_time_for_each_character
     plan = make_plan([reward], ["42"], "answer", {}, FORMS[0])
     assert not find_growth(reward, plan)
@@ -393,7 +394,7 @@ def backtracks(completions, **kwargs):
 
 
 def test_a_reward_that_never_ends_is_cut_off(monkeypatch):
-    monkeypatch.setattr("grpo_check.reward_lab.calling.LONGEST_CALL", 0.3)
+    monkeypatch.setattr("grpo_check.probes.calling.LONGEST_CALL", 0.3)
     started = time.perf_counter()
     report = probe(backtracks, tags=())
     assert report.codes == {"unbounded_time"} and "not finished after" in str(report)
@@ -549,7 +550,7 @@ async def hangs_async(completions, answer, **kwargs):
 
 @pytest.mark.parametrize("reward", [hangs, hangs_async])
 def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
-    monkeypatch.setattr("grpo_check.reward_lab.calling.LONGEST_CALL", 0.05)
+    monkeypatch.setattr("grpo_check.probes.calling.LONGEST_CALL", 0.05)
     started = time.perf_counter()
     report = probe(reward, answers=["42"])
     assert not report.ok and {"raises", "slow"} <= report.codes

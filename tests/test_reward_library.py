@@ -5,6 +5,7 @@ import pickle
 import re
 
 import pytest
+from grpo_core.errors import CourseError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reward_lists import LIBRARY, section
@@ -12,7 +13,6 @@ from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishm
 from trl.rewards import think_format_reward as trl_think_format_reward
 
 from grpo_utils import rewards
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     TAGS,
     AnswerReward,

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from grpo_check.reward_lab import loading
-from grpo_check.reward_lab.loading import find_reward, folders_of, imports_from
-from grpo_utils.errors import CourseError
+from grpo_check.probes import loading
+from grpo_check.probes.loading import find_reward, folders_of, imports_from
+from grpo_core.errors import CourseError
 
 SOUND = """
 from grpo_utils import correctness_reward

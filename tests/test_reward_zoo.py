@@ -6,9 +6,9 @@ import time
 
 import pytest
 import reward_zoo
+from grpo_check.probes.rules import RULES
 
 from grpo_check import probe
-from grpo_check.reward_lab import RULES
 from grpo_utils import completion_text as said
 from grpo_utils import correctness_reward, extract_answer
 

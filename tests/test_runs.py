@@ -8,12 +8,12 @@ from importlib.metadata import version
 import psutil
 import pytest
 from conftest import judged
+from grpo_core.errors import CourseError
+from grpo_core.training import measuring
+from grpo_core.training.measuring import write_report
 
 from grpo_utils import runs
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import math_rewards
-from grpo_utils.run import measuring
-from grpo_utils.run.measuring import write_report
 from grpo_utils.runs import read_report, resume_run, reward_settings, start_run
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"

@@ -11,8 +11,8 @@ import benches
 import pytest
 import yaml
 from conftest import ROOT, cli, judged
+from grpo_core.training import measuring
 
-from grpo_utils.run import measuring
 from grpo_utils.share import block, lines, where_to_paste
 
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
@@ -184,7 +184,7 @@ def test_a_report_has_the_machine_and_the_peak_of_a_gpu(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_torch_that_used_no_gpu_reports_none():
-    code = "import torch; from grpo_utils.run.measuring import machine; print(machine()['gpu'])"
+    code = "import torch; from grpo_core.training.measuring import machine; print(machine()['gpu'])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stdout == "None\n", run.stderr
 

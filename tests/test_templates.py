@@ -9,11 +9,11 @@ import pytest
 import yaml
 from conftest import ROOT
 from datasets import Dataset
+from grpo_core.errors import CourseError
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, SOURCES, followed, in_lib, lib_of
 from template_projects import OWN_REWARDS, in_folder
 
 from grpo_utils.data.splits import is_held_out
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import T4
 from grpo_utils.project import new_project, template_names
 
@@ -204,9 +204,8 @@ def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):
 
 def test_the_output_layer_gets_contiguous_hidden_states_and_gives_the_same_logits():
     import torch
+    from grpo_core.training.policy import keep_output_layer_uncopied
     from transformers import LlamaConfig, LlamaForCausalLM
-
-    from grpo_utils.run.policy import keep_output_layer_uncopied
 
     sizes = dict(vocab_size=40, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2)
     torch.manual_seed(0)

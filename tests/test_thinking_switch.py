@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from grpo_core.training.generating import render_prompt
 from preflight_runs import load_tokenizer
 from template_projects import ALONE, CONFIGURED, FAST
 
@@ -13,7 +14,6 @@ from grpo_utils.data.filters import drop_long_prompts, prompt_lengths
 from grpo_utils.data.sources import load_rows
 from grpo_utils.models import model_path
 from grpo_utils.project import new_project
-from grpo_utils.run.generating import render_prompt
 
 pytestmark = pytest.mark.slow
 
@@ -71,12 +71,12 @@ def model(monkeypatch):
 
 @pytest.mark.parametrize("thinking", [True, False])
 def test_training_evaluation_serving_samples_and_pilot_read_the_same_prompt(thinking, tokenizer, model, tmp_path):
+    from grpo_check.health.samples import take_samples
+    from grpo_check.pilots import sampling as pilot
+    from grpo_check.preflights.run import plan
     from transformers import pipeline
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_check.health.samples import take_samples
-    from grpo_check.pilot import sampling as pilot
-    from grpo_check.preflight.run import plan
     from grpo_utils.evaluation.judging import evaluate
 
     model, asked = model
@@ -108,8 +108,8 @@ def test_the_filter_counts_the_tokens_that_the_switch_adds(tokenizer):
 
 
 def test_preflight_counts_the_tokens_that_the_switch_adds(tokenizer):
-    from grpo_check.preflight.lengths import known_lengths
-    from grpo_check.preflight.run import plan
+    from grpo_check.preflights.lengths import known_lengths
+    from grpo_check.preflights.run import plan
 
     rows, arguments = list(load_rows("addition", "train", 2)), {"chat_template_kwargs": {"enable_thinking": False}}
     rendered = [render_prompt(tokenizer, row["prompt"], **arguments) for row in rows]

@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from grpo_core.training import time_limit
 from tiny_trainer import healthy_trainer
 
 from grpo_utils import TimeLimit
-from grpo_utils.run import time_limit
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@ from dataclasses import fields
 from importlib import metadata
 
 import pytest
+from grpo_core.errors import CourseError
+from grpo_core.training.policy import keep_trainable_fp32
 
 from grpo_utils import load_rows
 from grpo_utils.arguments import check_report_to, training_arguments
-from grpo_utils.errors import CourseError
 from grpo_utils.models import load_policy
 from grpo_utils.profiles import CPU, PROFILES, T4
 from grpo_utils.rewards import math_rewards
-from grpo_utils.run.policy import keep_trainable_fp32
 
 
 def changed_by_unsloth() -> set[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from grpo_check.health.diagnosis import diagnose_error
+from grpo_check.health.rules import RULES
 
-from grpo_check.health import RULES, diagnose_error
 from grpo_utils import load_policy, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.profiles import CPU
 

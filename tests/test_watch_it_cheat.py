@@ -5,11 +5,10 @@ import gzip
 import browser
 import pytest
 from figures import read_runs, stored_text
+from grpo_check.health.rules import RULES
+from grpo_check.replay.page import page_of, runs_of
 from record_replays import CURVES, PAGE, PICTURE, REAL, RUNS, SHOWN, SUBTITLE, TITLE, truth
 from replay_animation import animation
-
-from grpo_check.health import RULES
-from grpo_check.replay.page import page_of, runs_of
 
 #: The runs that the README's figure shows, in its order.
 LESSON_02 = [run.name for run in RUNS if "lesson 02" in run.about]

@@ -1,8 +1,9 @@
 """A trainer of a tiny model, as the lessons make it, for the tests of what happens while it trains."""
 
+from grpo_core.training.policy import keep_trainable_fp32
+
 from grpo_utils import load_policy, load_rows, math_rewards, training_arguments
 from grpo_utils.profiles import CPU
-from grpo_utils.run.policy import keep_trainable_fp32
 
 
 def tiny_trainer(folder, rewards, rows, *, family="qwen", policy_seed=0, load_in_4bit=False, callbacks=(), **arguments):

@@ -15,7 +15,7 @@ name, city or item of one split is in another, so a held-out prompt tests readin
 import json
 import random
 
-from ..errors import CourseError, check_choice
+from grpo_core.errors import CourseError, check_choice
 
 #: What each split draws from. ``dev`` is for choosing settings, ``test`` only for reporting. For SmolLM2, all
 #: of these words have the same tokens after a blank and after a quotation mark. "forks" does not: it is one token after

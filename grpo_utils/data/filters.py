@@ -3,22 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
-from ..run.generating import render_prompt
+from grpo_core.errors import CourseError
+from grpo_core.training.generating import prompt_lengths
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
-
-
-def prompt_lengths(
-    rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", chat_template_kwargs: dict | None = None
-) -> list[int]:
-    """The number of tokens of each prompt, including the chat template."""
-    prompts = list(rows["prompt"])
-    plain = bool(prompts) and isinstance(prompts[0], str)
-    rendered = [render_prompt(tokenizer, prompt, chat_template_kwargs=chat_template_kwargs) for prompt in prompts]
-    return [len(ids) for ids in tokenizer(rendered, add_special_tokens=plain)["input_ids"]]
 
 
 def drop_long_prompts(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from ..errors import CourseError, did_you_mean
-from ..rewards import same_answer
+from grpo_core.errors import CourseError, did_you_mean
+from grpo_core.rewards import same_answer
+
 from .damage import undamaged
 from .prompts import SYSTEM_PROMPT, chat_prompt
 from .splits import prompt_key
@@ -202,7 +203,7 @@ def check_rows(rows: Sequence[dict]) -> Sequence[dict]:
     >>> check_rows([{"prompt": "What is 2 + 2?", "answer": "4"}])
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: row 0: its prompt is a plain string. TRL applies the chat template only to messages. Use: chat_prompt('What is 2 + 2?').
+    grpo_core.errors.CourseError: row 0: its prompt is a plain string. TRL applies the chat template only to messages. Use: chat_prompt('What is 2 + 2?').
 
     Raises:
         CourseError: there are no rows, or a row has no valid prompt or answer.

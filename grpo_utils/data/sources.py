@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError, check_choice
+from grpo_core.errors import CourseError, check_choice
+from grpo_core.tables import read_table
+
 from .extraction import extraction_rows
-from .files import read_table
 from .prompts import chat_prompt
 from .rows import check_rows
 from .splits import is_held_out

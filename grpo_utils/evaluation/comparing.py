@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
-from ..run.measuring import change_sentence, p_text
+from grpo_core.errors import CourseError
+from grpo_core.training.measuring import change_sentence, p_text
+
 from .judging import Evaluation
 from .statistics import Change, Estimate, Rate, bootstrap_interval, paired_change, t_interval
 

@@ -8,8 +8,9 @@ from importlib.resources import files
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from grpo_core.rewards import is_strictly_right
+
 from ..data.prompts import SYSTEM_PROMPT, chat_prompt
-from ..rewards import is_strictly_right
 
 if TYPE_CHECKING:
     from datasets import Dataset

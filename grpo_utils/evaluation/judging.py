@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
-from ..rewards import is_strictly_right, split_form
-from ..run.generating import generate
-from ..run.measuring import result_of, summary
+from grpo_core.errors import CourseError
+from grpo_core.rewards import is_strictly_right, split_form
+from grpo_core.training.generating import generate
+from grpo_core.training.measuring import result_of, summary
+
 from .statistics import Estimate, Rate, majority_right, majority_vote, mean_interval, pass_at_k
 
 if TYPE_CHECKING:

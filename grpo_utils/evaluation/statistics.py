@@ -8,16 +8,14 @@ prompts, the unbiased estimator for pass@k, Student's t for a handful of seeds.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from ..errors import CourseError
-from ..rewards import same_answer
-from ..run.measuring import SIGNIFICANT, mcnemar_p_value, p_text, wilson_interval
-
-CONFIDENCE = 0.95
-RESAMPLES = 9999
+from grpo_core.errors import CourseError
+from grpo_core.intervals import CONFIDENCE, Estimate, finite, mean_interval
+from grpo_core.rewards import same_answer
+from grpo_core.training.measuring import SIGNIFICANT, mcnemar_p_value, p_text, wilson_interval
 
 
 class Rate(NamedTuple):
@@ -40,35 +38,6 @@ class Rate(NamedTuple):
         """The rate, its interval, and the counts behind it."""
         low, high = self.interval
         return f"{self.value:.3f} ({low:.3f} to {high:.3f}), {self.hits} of {self.n}"
-
-
-class Estimate(NamedTuple):
-    """A number and its 95% interval.
-
-    >>> str(Estimate(0.1, -0.02, 0.22)), Estimate(0.1, -0.02, 0.22).covers_zero
-    ('0.100 (-0.020 to 0.220)', True)
-    """
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def covers_zero(self) -> bool:
-        """Whether zero is in the interval: then no change is shown."""
-        return self.low <= 0 <= self.high
-
-    def __str__(self) -> str:
-        """The number and its interval."""
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-    def signed(self) -> str:
-        """The same with signs, for a change.
-
-        >>> Estimate(0.1, -0.02, 0.22).signed()
-        '+0.100 (-0.020 to +0.220)'
-        """
-        return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
 class Change(NamedTuple):
@@ -109,73 +78,6 @@ class Change(NamedTuple):
         return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
 
 
-def _numbers(values: Sequence[float]) -> list[float]:
-    """The values as floats, all of them finite: the mean of a None or NaN would be NaN, and hide it."""
-    for place, value in enumerate(values, start=1):
-        if value is None or not math.isfinite(value):
-            raise CourseError(
-                f"Value {place} of {len(values)} is {value}, and has no mean. Score what gave no result as wrong "
-                "(0.0), or leave its prompt out before and after, and report how many those were."
-            )
-    return [float(value) for value in values]
-
-
-def mean_interval(values: Sequence[float], *, bounds: tuple[float, float] | None = None, seed: int = 0) -> Estimate:
-    """The mean of one number per prompt, with a percentile bootstrap interval over the prompts (Efron 1979).
-
-    Every resample draws as many prompts as there are, with replacement. Percentile, not scipy's default
-    BCa, which is undefined where all values are equal.
-
-    Args:
-        values: one number per prompt.
-        bounds: the least and the largest possible value. If all ``n`` values are equal, the bootstrap sees no
-            spread, which does not prove that there is none. Up to ``1 - low`` of all prompts may then behave
-            otherwise, where ``low`` is the lower end of ``wilson_interval(n, n)``, and the interval reaches as far
-            towards the bounds as that allows. Without bounds it has no width there. If all but a few values are
-            equal, the bootstrap's interval is still too narrow: trust the exact test more.
-        seed: of the resamples.
-
-    >>> str(mean_interval([0.0, 1.0] * 50)), str(mean_interval([1.0] * 50, bounds=(0.0, 1.0)))
-    ('0.500 (0.400 to 0.600)', '1.000 (0.929 to 1.000)')
-
-    Raises:
-        CourseError: a value is None or not finite.
-    """
-    import numpy
-
-    mean = fmean(_numbers(values))
-    if len(set(values)) > 1:
-        return Estimate(mean, *bootstrap_interval([values], numpy.mean, seed=seed))
-    least, largest = bounds or (mean, mean)
-    otherwise = 1 - wilson_interval(len(values), len(values))[0]
-    return Estimate(mean, mean + otherwise * (least - mean), mean + otherwise * (largest - mean))
-
-
-def bootstrap_interval(columns: Sequence[Sequence[float]], statistic: Callable, *, seed: int = 0) -> list[float]:
-    """The percentile bootstrap interval of a statistic of columns that are resampled together, row by row.
-
-    Args:
-        columns: one or more lists of one number per prompt.
-        statistic: takes as many arrays and ``axis=``, as for `scipy.stats.bootstrap`. Resamples where it is
-            undefined (NaN) do not count.
-        seed: of the resamples.
-    """
-    import warnings
-
-    import numpy
-    from scipy.stats import DegenerateDataWarning, bootstrap
-
-    data = tuple(numpy.asarray(column, dtype=float) for column in columns)
-    if len(data[0]) == 1:
-        return [float(statistic(*data, axis=-1))] * 2  # scipy asks for two rows; one has no spread
-    how = dict(paired=True, vectorized=True, n_resamples=RESAMPLES, batch=1000, method="percentile")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)  # scipy's own interval is not used
-        found = bootstrap(data, statistic, **how, rng=numpy.random.default_rng(seed)).bootstrap_distribution
-    outside = (1 - CONFIDENCE) / 2
-    return [float(end) for end in numpy.nanquantile(found, [outside, 1 - outside])]
-
-
 def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Change:
     """The mean change of a score on the same prompts, with interval, test and verdict.
 
@@ -199,7 +101,7 @@ def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int 
             f"{len(before)} results before and {len(after)} after: a paired test compares each prompt with itself. "
             "Evaluate both on the same rows, at least one."
         )
-    changes = [new - old for old, new in zip(_numbers(before), _numbers(after), strict=True)]
+    changes = [new - old for old, new in zip(finite(before), finite(after), strict=True)]
     bounds = (-1.0, 1.0) if all(0 <= value <= 1 for value in (*before, *after)) else None
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     return Change(mean_interval(changes, bounds=bounds, seed=seed), better, worse, mcnemar_p_value(before, after))

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
+from grpo_core.errors import CourseError
+
 from ..models import TINY
 
 if TYPE_CHECKING:

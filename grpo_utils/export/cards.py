@@ -11,8 +11,9 @@ import json
 from decimal import ROUND_UP, Context
 from pathlib import Path
 
-from ..errors import CourseError, check_choice
-from ..run.measuring import rates_table, verdict
+from grpo_core.errors import CourseError, check_choice
+from grpo_core.training.measuring import rates_table, verdict
+
 from .adapters import CODE, is_hub_id, loading_code, public_name, where_the_base_is
 
 #: The library that loads it, and its relation to the base, in the Hub's words.

@@ -15,11 +15,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
+from grpo_core.errors import CourseError
+from grpo_core.training.generating import encode_prompts
+
 from ..evaluation.judging import Evaluation, answer_twice, judge
 from ..models import model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
-from ..run.generating import encode_prompts
 from .adapters import public_name
 
 if TYPE_CHECKING:

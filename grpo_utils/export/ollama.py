@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
+from grpo_core.errors import CourseError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

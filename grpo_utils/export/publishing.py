@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from ..errors import CourseError
+from grpo_core.errors import CourseError
 
 PAGES = ("README.md", "LICENSE*", "Modelfile", "chat_template.jinja")
 SETTINGS = ("config.json", "generation_config.json", "adapter_config.json", "special_tokens_map.json", "tokenizer*")

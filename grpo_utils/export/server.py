@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from ..errors import CourseError
+from grpo_core.errors import CourseError
 
 SERVE = (sys.executable, "-m", "transformers.cli.transformers", "serve")
 #: No proxy: the server is on this machine.

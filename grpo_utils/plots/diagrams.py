@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from ..errors import CourseError, did_you_mean
+from grpo_core.errors import CourseError, did_you_mean
+
 from .base import show_png
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -118,7 +118,7 @@ import json
 import re
 
 from grpo_utils import completion_text
-from grpo_utils.rewards.structured import parse_json, same_json
+from grpo_core.rewards.structured import parse_json, same_json
 
 FLAT = re.compile(r"\{[^{}]*\}")  # an object without objects inside
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import start  # noqa: F401  before anything imports transformers or TRL
+from grpo_core.training.resuming import load_adapter
 from peft import PeftModel
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from grpo_utils import load_policy, load_rows, math_rewards, train_or_resume, training_arguments
 from grpo_utils.profiles import CPU, PROFILES
-from grpo_utils.run.resuming import load_adapter
 
 SIZES = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)
 SIZES |= dict(lr_scheduler_type="linear", warmup_steps=0)  # a warmup would hide the first updates

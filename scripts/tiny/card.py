@@ -10,11 +10,10 @@ from itertools import islice
 from pathlib import Path
 
 import torch
+from grpo_core.training.generating import encode_prompts
+from grpo_core.training.measuring import wilson_interval
 from mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-
-from grpo_utils.run.generating import encode_prompts
-from grpo_utils.run.measuring import wilson_interval
 
 ROWS = 400
 LONGEST = 48

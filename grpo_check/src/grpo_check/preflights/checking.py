@@ -1,0 +1,131 @@
+"""Walk over all rules that can look at what is given, and report what they found and which of them could not."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grpo_core.gpus import Gpu
+
+from ..findings import Finding, in_order
+from ..rules import Rule
+from . import arguments as of_arguments
+from . import lengths, machine, memory, misfits, rewards, rows, texts, thinking
+from .report import PreflightReport
+from .run import Profile, Run, plan
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from trl import GRPOConfig
+
+    from .run import Rows
+
+#: All rules, in the order in which they look and are listed.
+RULES: list[Rule] = [
+    *misfits.RULES,
+    *of_arguments.RULES,
+    *machine.RULES,
+    *rows.RULES,
+    *texts.RULES,
+    *lengths.RULES,
+    *rewards.RULES,
+    *thinking.RULES,
+    *memory.RULES,
+]
+#: What rules need: what a report says was not checked without it, and why it is not there, "" if it is.
+NEEDS: dict[str, tuple[str, Callable[[Run], str]]] = {
+    "model": ("model", lambda run: "" if run.model else "no model given"),
+    "rows": ("rows", lambda run: "no train or heldout rows given" if run.train is None and run.heldout is None else ""),
+    "both splits": (
+        "leaks into the held-out rows",
+        lambda run: "train and heldout were not both given" if run.train is None or run.heldout is None else "",
+    ),
+    "tokenizer": (
+        "chat template, tokens and lengths",
+        lambda run: "no tokenizer given" if run.tokenizer is None else "",
+    ),
+    "lengths": ("prompt lengths", lengths.why_unknown),
+    "rewards": ("rewards", lambda run: "none given" if run.rewards is None else ""),
+    "lab": ("reward lab", rewards.why_no_lab),
+    "estimate": ("memory and minutes", memory.why_no_estimate),
+}
+
+
+def preflight(
+    arguments: "dict | GRPOConfig", *, profile: Profile | None = None, model: "str | Path | PretrainedConfig" = "",
+    tokenizer: "PreTrainedTokenizerBase | None" = None, train: "Rows | None" = None, heldout: "Rows | None" = None,
+    rewards: Callable | Sequence | None = None, gpu: Gpu | str | None = None, load_in_4bit: bool | None = None,
+    lora_rank: int | None = None, dtype: object = None, backend: str = "unsloth", max_prompt_length: int | None = None,
+    processes: int | None = None, tags: Sequence[str] | None = None, answer_column: str = "answer", lab: bool = True,
+) -> PreflightReport:  # fmt: skip
+    """Find in seconds what would make a run fail or waste it, before any weights are loaded.
+
+    Only the given arguments are checked; the report says what was skipped.
+
+    Args:
+        arguments: for `GRPOConfig`, as a dict; or a `GRPOConfig`.
+        profile: an object whose attributes fill in ``load_in_4bit``, ``lora_rank``, ``dtype`` and
+            ``max_prompt_length``; its ``name`` is a value of ``gpu``.
+        model: its name or folder, or its configuration; for context length, sizes and memory.
+        tokenizer: the one that you pass to the trainer.
+        train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
+        rewards: the ``reward_funcs`` of the trainer: functions, or names of reward models.
+        gpu: the GPU of the run: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. The default is the first
+            GPU of this machine, otherwise that of the profile, otherwise a CPU.
+        load_in_4bit: whether the base model is quantized.
+        lora_rank: of the adapter; 0 trains all weights.
+        dtype: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
+        backend: ``unsloth``, or ``transformers``, which keeps larger logits on a GPU.
+        max_prompt_length: the limit in tokens to which you filter.
+        processes: data-parallel processes; by default the variable ``WORLD_SIZE``.
+        tags: the requested format, as for `probe`.
+        answer_column: the column of the gold answers.
+        lab: whether to try the rewards in the reward lab, which works best with gold answers.
+
+    >>> report = preflight({"per_device_train_batch_size": 64, "num_generations": 6}, gpu="cpu")
+    >>> report.ok, report.codes
+    (False, {'batch'})
+
+    Raises:
+        CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
+    """
+    run = plan(
+        arguments, profile, model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
+        load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,
+        max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, lab=lab,
+    )  # fmt: skip
+    return report_on(run)
+
+
+def report_on(run: Run) -> PreflightReport:
+    """The report on a planned run."""
+    findings, skipped = walk(run, RULES)
+    notes = [*rows.notes(run), *lengths.notes(run), *rewards.notes(run), *thinking.notes(run)]
+    skipped = {**run.unread, **skipped, **rewards.models(run)}
+    return PreflightReport(in_order(findings), memory.estimate(run), skipped, tuple(notes))
+
+
+def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
+    """What some rules find, and what was not checked because something that they need is not there.
+
+    >>> walk(plan({"temperature": 0.05}), of_arguments.RULES)[0][0].code
+    'low_temperature'
+    >>> walk(plan({}), rows.RULES)
+    ([], {'rows': 'no train or heldout rows given'})
+    """
+    findings: list[Finding] = []
+    skipped: dict[str, str] = {}
+    for rule in rules:
+        missing = _missing(run, rule)
+        if missing:
+            skipped.setdefault(*missing)
+        elif not {one.code for one in findings} & {*rule.unless}:
+            findings += rule(run)
+    return findings, skipped
+
+
+def _missing(run: Run, rule: Rule) -> tuple[str, str] | None:
+    """The first thing that a rule needs and that is not there: what is not checked without it, and why."""
+    for part, why in (NEEDS[need] for need in rule.needs):
+        if why(run):
+            return part, why(run)
+    return None

@@ -1,0 +1,109 @@
+"""Rules on the names and types of arguments: which does `GRPOConfig` not know, and which values are of another type?"""
+
+from collections.abc import Iterator
+
+from grpo_core.errors import did_you_mean
+
+from ..findings import Finding
+from ..rules import Rule, adding_to, found
+from .run import Run
+from .values import Values, kinds_of
+
+RULES: list[Rule] = []
+rule = adding_to(RULES)
+
+UNLIKE_ANY = "correct or remove it."
+UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
+#: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
+IN_A_FILE = {"model": "write 'model_name_or_path'.", "dataset": "write 'dataset_name'."}
+ADVICE = {
+    "dataset": "pass train_dataset=… to GRPOTrainer.",
+    "lora_rank": "write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
+    "lr": "write 'learning_rate'.",
+    "batch_size": "write 'per_device_train_batch_size'.",
+    "epochs": "write 'num_train_epochs'.",
+    "torch_dtype": "write 'dtype' where the model is loaded.",
+    "max_prompt_length": "filter the dataset, because TRL no longer truncates prompts.",
+    "warmup_ratio": "write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
+    "overwrite_output_dir": "give each run its own output_dir.",
+    "tokenizer": "pass processing_class=tokenizer to GRPOTrainer.",
+    "max_seq_length": "pass it to the model loader; GRPOConfig has max_completion_length.",
+}
+#: The arguments of GRPOTrainer in TRL 1.14.
+OF_THE_TRAINER = (
+    "model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class", "reward_processing_classes",
+    "callbacks", "optimizers", "quantization_config", "peft_config", "tools", "rollout_func", "environment_factory",
+)  # fmt: skip
+
+
+@rule(
+    "error",
+    "a name that GRPOConfig does not know, such as a typo, a removed argument or one of GRPOTrainer",
+    why="plain TRL raises a TypeError; Unsloth on a GPU prints a line, drops the argument and continues.",
+    fixes=("correct the name, pass the argument to the class that has it, or remove it.",),
+    example={"learnign_rate": 1e-3},
+)
+def unknown_argument(run: Run) -> Iterator[Finding]:
+    """The finding says what to write instead of names of other tools, older releases and other classes."""
+    what, why = (
+        ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
+    )
+    unknown = [name for name in run.values.given if name not in run.values.hints]
+    own = [name for name in unknown if run.values.from_yaml and _advice(run.values, name) == UNLIKE_ANY]
+    for name in [name for name in unknown if len(own) < 2 or name not in own]:
+        yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
+    if len(own) > 1:
+        fix = "if a script of your own reads this file, check a file with TRL's keys alone; otherwise remove them."
+        yield found(f"{', '.join(own)} are not keys that trl grpo knows.", fix, why=why)
+
+
+def _advice(given: Values, name: str) -> str:
+    """What to do about a name that there is not."""
+    known = ADVICE | IN_A_FILE if given.from_yaml else ADVICE
+    if name in OF_THE_TRAINER and name not in known:
+        script = " in a script of your own" if given.from_yaml else ""
+        return f"pass {name}=… to GRPOTrainer{script}, whose argument it is."
+    return known.get(name) or f"{UNLIKE_ANY}{did_you_mean(str(name), given.hints)}"
+
+
+@rule(
+    "error",
+    "a value of the wrong type, such as a number written as a string",
+    why="GRPOConfig does not check this, so the run fails later with an unrelated TypeError.",
+    fixes=("write a value of the type that the finding names, numbers without quotes; or leave the argument out.",),
+    example={"learning_rate": "1e-5"},
+)
+def wrong_type(run: Run) -> Iterator[Finding]:
+    """The other rules do not see such a value. They take the default instead."""
+    values = run.values
+    for name, number in {} if values.from_yaml else values.numbers.items():
+        yield found(f"{name}={values.given[name]!r} is a string.", f"write {name}={_written(number)} instead.")
+    for name in values.misfits:
+        value, hint = values.known[name], values.hints[name]
+        wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in kinds_of(hint)))
+        fix = f"leave it out (the default is {values.defaults.get(name)!r})."
+        if value is False and str in kinds_of(hint):
+            fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
+        elif isinstance(value, str) and list[str] in kinds_of(hint):
+            fix = f"write {name}: [{value}] instead."
+        yield found(f"{name}={value!r:.80} should be {wanted}.", fix)
+
+
+@rule(
+    "warning",
+    "a number or a switch that YAML reads as a string",
+    why="YAML reads what has quotes, or an exponent without a dot, as a string. `trl grpo` converts it; "
+    "GRPOConfig(**yaml.safe_load(…)) does not, so a number fails with a TypeError, and 'no' counts as true.",
+    fixes=("write the value without quotes, and a number with a dot before its exponent: 2.0e-3.",),
+    example={"keys": {"learning_rate": "2e-3"}},
+)
+def text_number(run: Run) -> Iterator[Finding]:
+    """The other rules see the value, because ``trl grpo`` converts it too."""
+    for name, number in run.values.numbers.items() if run.values.from_yaml else ():
+        yield found(f"{name}={run.values.given[name]!r} is a string.", f"write {name}: {_written(number)} instead.")
+
+
+def _written(number: int | float | bool) -> str:
+    """A number as YAML reads it: 1e-05 only with a dot."""
+    text = repr(number)
+    return text.replace("e", ".0e") if "e" in text and isinstance(number, float) and "." not in text else text

@@ -1,0 +1,356 @@
+"""Check the rows: enough of them, all usable, and no held-out row in training."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from grpo_core.training.texts import message_text
+
+from ..findings import Finding
+from ..probes.calling import signatures
+from ..prompts import has_word, is_chat_model, lacks_template
+from ..rules import Rule, adding_to, found
+from .arguments import UNCOUNTED
+from .run import Run, once
+
+if TYPE_CHECKING:
+    from .run import Rows
+
+#: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
+MOST_ROWS, MOST_COMPARED = 3_000, 20_000
+#: Rows whose gold answers are searched for in their prompts, at most and at least, and the share that is worth a word.
+MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
+#: Columns that TRL takes pictures from; equal questions about them need not be the same.
+IMAGES = {"image", "images"}
+#: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
+ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
+NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
+
+RULES: list[Rule] = []
+rule = adding_to(RULES, needs=("rows",))
+
+
+def columns_of(rows: "Rows | None") -> list[str]:
+    """The names of the columns; for a list of rows, those of the first row."""
+    if isinstance(rows, list) or rows is None:
+        return list(rows[0]) if rows else []
+    return rows.column_names
+
+
+def column(rows: "Rows", name: str, indices: range) -> list:
+    """The values of a column in some rows, without reading the other columns; None where a row lacks it."""
+    if isinstance(rows, list):
+        return [rows[index].get(name) for index in indices]
+    return rows.select_columns([name])[indices][name] if name in rows.column_names else [None] * len(indices)
+
+
+def first(rows: "Rows", most: int) -> range:
+    """The numbers of at most so many rows from the start."""
+    return range(min(most, len(rows)))
+
+
+def spread(rows: "Rows", most: int = MOST_ROWS) -> range:
+    """The numbers of at most so many rows, evenly spread."""
+    return range(0, len(rows), max(1, -(-len(rows) // most)))
+
+
+def _splits(run: Run) -> list[tuple[str, "Rows"]]:
+    return [(said, rows) for said, rows in (("train", run.train), ("held-out", run.heldout)) if rows is not None]
+
+
+def notes(run: Run) -> Iterator[str]:
+    """Notes on rows that are not checked one by one."""
+    for said, rows in _splits(run):
+        if len(rows) > MOST_ROWS:
+            yield f"checked {len(spread(rows))} of {len(rows)} {said} rows, evenly spread"
+    if IMAGES & {*columns_of(run.train)}:
+        yield "did not search for duplicates and leaks, because images are not compared"
+    elif run.train and len(run.train) > MOST_COMPARED:
+        yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
+
+
+@rule(
+    "error",
+    "a dataset without rows",
+    why="training ends at step 0 without an error, or there is nothing to evaluate.",
+    fixes=("check the filter or split that produced it; a length filter may have dropped every row.",),
+    example={"train": []},
+)
+def no_rows(run: Run) -> Iterator[Finding]:
+    """It looks at the training rows and at the held-out rows."""
+    for said, rows in _splits(run):
+        if not len(rows):
+            yield found(f"the {said} dataset has no rows.")
+
+
+@rule(
+    "error",
+    "fewer rows than one step needs, so the run ends at step 0",
+    why="TRL drops an incomplete batch, so the run ends at step 0 without an error.",
+    fixes=("use more rows, or sample fewer completions at once: lower per_device_train_batch_size.",),
+    unless=(*UNCOUNTED, "batch", "refused"),
+    example={"train": ASKED[:1]},
+)
+def too_few_rows(run: Run) -> Iterator[Finding]:
+    """Each row gets num_generations completions, and a step needs per_device_train_batch_size of them or more."""
+    size, completions = run["num_generations"], run.processes * run.completions_at_once
+    if run.train and len(run.train) < completions // size:
+        needed = completions // size
+        what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
+        fix = f"use at least {needed} rows, or sample at most {len(run.train) * size} completions at once in total."
+        yield found(what, fix)
+
+
+@rule(
+    "error",
+    "a row without a prompt",
+    why="TRL has nothing to sample from, and the run stops at that row.",
+    fixes=(
+        "drop rows with an empty prompt: rows.filter(lambda row: row['prompt']).",
+        "if the column has another name, rename it: rows.rename_column('question', 'prompt').",
+    ),
+    example={"row": {"prompt": None}},
+)
+def no_prompt(run: Run) -> Iterator[Finding]:
+    """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
+    for where, rows, _ in _faulty(run, "no_prompt"):
+        if "prompt" in columns_of(rows):
+            yield found(f"{where}: the prompt is empty.", no_prompt.fixes[0])
+        else:
+            there = ", ".join(columns_of(rows))
+            why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
+            yield found(f"{where}: there is no prompt.", no_prompt.fixes[1], why=why)
+
+
+@rule(
+    "error",
+    "plain text prompts for a chat model",
+    why="TRL applies no chat template to plain text, so a chat model sees no question and often never stops.",
+    fixes=("use messages: chat_prompt(question). Plain text is correct for a base model.",),
+    needs=("rows", "tokenizer"),
+    example={"row": {"prompt": "What is 2 + 2?"}},
+)
+def string_prompt(run: Run) -> Iterator[Finding]:
+    """It is an error if the model's name says that it can chat, and a warning if it may be a base model."""
+    for where, rows, index in _faulty(run, "string_prompt"):
+        asked = _shorten(rows[index]["prompt"], 40)
+        fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
+        what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
+        yield found(what, fix, severity="" if is_chat_model(run.name) else "warning")
+
+
+@rule(
+    "error",
+    "a prompt that is neither text nor a list of messages",
+    why="TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise.",
+    fixes=('use chat_prompt("the question") or [{"role": "user", "content": "…"}].',),
+    example={"row": {"prompt": [{"role": "user"}]}},
+)
+def bad_prompt(run: Run) -> Iterator[Finding]:
+    """Content may be missing only in a message with tool calls. The last role does not matter."""
+    for where, rows, index in _faulty(run, "bad_prompt"):
+        yield found(f"{where}: the prompt is {_shorten(rows[index].get('prompt'))}.")
+
+
+def _faulty(run: Run, code: str) -> Iterator[tuple[str, "Rows", int]]:
+    """For each split with such prompts: the first and how many there are in words, the rows, and the first's number."""
+    for said, rows, codes in _codes(run):
+        indices = [index for index, one in codes.items() if one == code]
+        if indices:
+            yield _counted(said, indices[0], len(indices)), rows, indices[0]
+
+
+@once
+def _codes(run: Run) -> list[tuple[str, "Rows", dict[int, str]]]:
+    """The rows of each split, and the code of what is wrong with the prompt of each, "" if nothing is."""
+    splits = [(said, rows, spread(rows)) for said, rows in _splits(run)]
+    return [
+        (said, rows, dict(zip(indices, [_code(run, one) for one in column(rows, "prompt", indices)], strict=True)))
+        for said, rows, indices in splits
+    ]
+
+
+def _counted(said: str, index: int, count: int) -> str:
+    """The first of some rows, and how many more there are."""
+    return f"{said} row {index}" + (f" and {count - 1} more" if count > 1 else "")
+
+
+def _code(run: Run, value: object) -> str:
+    """The code of what is wrong with one prompt, "" if nothing is."""
+    if isinstance(value, str) and value.strip():
+        return "string_prompt" if run.tokenizer is not None and lacks_template(value, run.tokenizer, run.name) else ""
+    if not value or isinstance(value, str):
+        return "no_prompt"
+    return "" if isinstance(value, list) and all(map(_is_message, value)) else "bad_prompt"
+
+
+def _is_message(turn: object) -> bool:
+    """Whether TRL can render it. The last role does not matter, because TRL can continue the model's turn."""
+    if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
+        return False
+    return isinstance(turn.get("content"), str | list) or bool(turn.get("tool_calls"))
+
+
+def reads_answers(run: Run, rewards: Sequence[Callable]) -> bool:
+    """Whether any of these rewards reads the gold answers."""
+    return any(run.answer_column in parameters for _, parameters in signatures(rewards))
+
+
+def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
+    """The gold answers of each split by the number of their row, if a reward reads them or none is known."""
+    is_read = run.rewards is None or reads_answers(run, run.functions)
+    for said, rows in _splits(run) if is_read else []:
+        if run.answer_column in columns_of(rows):
+            yield said, dict(zip(spread(rows), column(rows, run.answer_column, spread(rows)), strict=True))
+
+
+@rule(
+    "error",
+    "a missing or empty gold answer that a reward reads",
+    why="no completion can be correct, so the row has no gradient or rewards something else.",
+    fixes=("drop the rows without a gold answer, or fill in the answers.",),
+    example={"row": {"answer": None}},
+)
+def bad_answer(run: Run) -> Iterator[Finding]:
+    """It looks at all gold answers if no rewards are given, and at none if no reward reads them."""
+    name = run.answer_column
+    for said, golds in _golds(run):
+        missing = {index: gold for index, gold in golds.items() if not answer_text(gold)}
+        if missing:
+            fix = f"drop them: rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
+            yield found(_which(said, missing, golds, name), fix)
+
+
+@rule(
+    "warning",
+    "a gold answer that is a number instead of text",
+    why="most rewards compare text, and 7 is not equal to '7'.",
+    fixes=("make it text: rows.map(lambda row: {'answer': str(row['answer'])}).",),
+    example={"row": {"answer": 7}},
+)
+def answer_not_text(run: Run) -> Iterator[Finding]:
+    """If your reward reads numbers, you can ignore this."""
+    name = run.answer_column
+    for said, golds in _golds(run):
+        numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
+        if numbers:
+            fix = f"make it text: rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
+            yield found(_which(said, numbers, golds, name), fix)
+
+
+@rule(
+    "warning",
+    "nearly all prompts contain their own gold answer as a word",
+    why="the policy can copy the answer, so a rising reward would not show that it solves the task.",
+    fixes=(
+        "check what is in row['prompt']: is the answer there by mistake? If the task is to extract it, ignore this.",
+    ),
+    example={"train": NAMED},
+)
+def gold_in_prompt(run: Run) -> Iterator[Finding]:
+    """Prompts that also contain the answer of another row, such as a choice between options, are not reported."""
+    name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
+    if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
+        return
+    prompts, golds = column(run.train, "prompt", indices), [*map(answer_text, column(run.train, name, indices))]
+    if len(set(golds)) < 2:
+        return
+    others = [next((one for one in golds[at + 1 :] + golds[:at] if one != gold), "") for at, gold in enumerate(golds)]
+    own, other = (_share_named(prompts, some) for some in (golds, others))
+    if own < NEARLY_ALL or other > 0.5:
+        return
+    at = next(at for at, gold in enumerate(golds) if gold and has_word(_text(prompts[at]), gold))
+    example = f"{_shorten(golds[at])} in train row {indices[at]}"
+    what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
+    fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
+    yield found(what, fix)
+
+
+def answer_text(value: object) -> str:
+    """A gold answer without the space around it; "" if it is missing or empty."""
+    return "" if value is None else str(value).strip()
+
+
+def _share_named(prompts: list, answers: list[str]) -> float:
+    """The share of prompts in which an answer occurs as a word."""
+    pairs = [(_text(prompt), answer) for prompt, answer in zip(prompts, answers, strict=True) if answer]
+    return sum(has_word(text, answer) for text, answer in pairs) / len(prompts)
+
+
+def _text(prompt: object) -> str:
+    """All that a prompt says."""
+    turns = prompt if isinstance(prompt, list) else [prompt]
+    return "\n".join(message_text(turn) if isinstance(turn, dict) else str(turn) for turn in turns)
+
+
+def _which(said: str, faulty: dict, golds: dict, name: str) -> str:
+    index, gold = next(iter(faulty.items()))
+    return f"{_counted(said, index, len(faulty))} of {len(golds)}: {name} is {_shorten(gold)}."
+
+
+def key(prompt: object, answer: object = "") -> str:
+    """The key that makes two rows equal: prompt and answer in lower case with single spaces.
+
+    >>> key([{"role": "user", "content": "What is  2 + 2? "}]) == key("what is 2 + 2?")
+    True
+    >>> key("Go on.", "4") == key("Go on.", "5")
+    False
+    """
+    words = " ".join(_text(prompt).casefold().split())
+    return f"{words} → {' '.join(str(answer).casefold().split())}" if answer != "" else words
+
+
+def _keys(rows: "Rows", with_answers: str) -> list[str]:
+    """The keys of the first rows that have a prompt; of the answers too where a column is named."""
+    indices = first(rows, MOST_COMPARED)
+    golds = column(rows, with_answers, indices) if with_answers else [""] * len(indices)
+    return [key(prompt, gold) for prompt, gold in zip(column(rows, "prompt", indices), golds, strict=True) if prompt]
+
+
+@rule(
+    "warning",
+    "training rows with the same prompt and answer",
+    why="repeated rows count more than others.",
+    fixes=("drop them unless they are intended.",),
+    example={"train": [*ASKED, ASKED[0]]},
+)
+def duplicates(run: Run) -> Iterator[Finding]:
+    """The comparison ignores case and spaces. Rows with images are not compared."""
+    if not run.train or IMAGES & {*columns_of(run.train)}:
+        return
+    counts = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
+    twice = {one: count - 1 for one, count in counts.items() if count > 1}
+    if twice:
+        of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
+        yield found(f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}.")
+
+
+@rule(
+    "error",
+    "held-out prompts that are also in the training rows",
+    why="there the evaluation would measure memorization. The comparison ignores case and spaces.",
+    fixes=("remove them from the training rows; grpo_check.preflights.rows.key makes equal rows equal texts.",),
+    needs=("rows", "both splits"),
+    example={"train": ASKED, "heldout": ASKED[:1]},
+)
+def leak(run: Run) -> Iterator[Finding]:
+    """Two rows with the same prompt but another answer differ. Rows with images are not compared."""
+    if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
+        return
+    answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
+    trained_on = {*_keys(run.train, answer)}
+    leaked = [one for one in _keys(run.heldout, answer) if one in trained_on]
+    if leaked:
+        of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
+        share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
+        what = f"{share} are also in the training rows, such as {_shorten(leaked[0])}."
+        fix = (
+            f"drop them: from grpo_check.preflights.rows import key; seen = {{key({of}) for row in heldout}}; "
+            f"train = train.filter(lambda row: key({of}) not in seen)."
+        )
+        yield found(what, fix)
+
+
+def _shorten(value: object, longest: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

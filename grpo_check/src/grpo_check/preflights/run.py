@@ -1,0 +1,284 @@
+"""The planned run: the arguments of a preflight, with TRL's defaults for the rest."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from grpo_core.errors import CourseError, check_choice
+from grpo_core.gpus import Gpu, find_gpus
+from grpo_core.training.policy import BACKENDS
+
+from .estimate import HARDWARE
+from .sizes import read_config
+from .values import LARGEST, Values, defaults_of
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from trl import GRPOConfig
+
+    Rows = Dataset | list[dict]
+
+T = TypeVar("T")
+
+#: What a profile says about a run.
+OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
+
+
+@runtime_checkable
+class Profile(Protocol):
+    """Your own settings for a kind of machine: any object with these attributes, ``name`` being a key of `HARDWARE`."""
+
+    name: str
+    load_in_4bit: bool
+    lora_rank: int
+    dtype: str
+    max_prompt_length: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A planned run: what `preflight` takes, where None is what is not known, and what was read from it.
+
+    Attributes:
+        values: the arguments as they were given; ``given`` has those of `GRPOConfig` that can be used.
+        config: the configuration of the model; None without one, or if it cannot be read.
+        model_problem: why it cannot be read.
+        gpu: the GPU of the run; None for a CPU.
+        unread: what a config file names and what could not be read, each with the reason.
+        known: what `once` has computed.
+    """
+
+    values: Values
+    model: "str | PretrainedConfig" = ""
+    config: "PretrainedConfig | None" = None
+    model_problem: str = ""
+    tokenizer: "PreTrainedTokenizerBase | None" = None
+    train: "Rows | None" = None
+    heldout: "Rows | None" = None
+    rewards: Sequence | None = None
+    gpu: Gpu | None = None
+    load_in_4bit: bool | None = None
+    lora_rank: int | None = None
+    dtype: str | None = None
+    backend: str = "unsloth"
+    max_prompt_length: int | None = None
+    processes: int = 1
+    tags: Sequence[str] | None = None
+    answer_column: str = "answer"
+    lab: bool = True
+    unread: dict[str, str] = field(default_factory=dict)
+    known: dict = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def given(self) -> dict:
+        """The usable arguments of `GRPOConfig`; of a config file, with what TRL's script loads the model with."""
+        usable = self.values.usable
+        kept = {name: value for name, value in usable.items() if name in self.defaults}
+        if self.values.from_yaml:
+            kept["model_init_kwargs"] = {"attn_implementation": usable.get("attn_implementation")}
+        return kept
+
+    @cached_property
+    def defaults(self) -> dict:
+        """The defaults of the installed `GRPOConfig`."""
+        from trl import GRPOConfig
+
+        return defaults_of(GRPOConfig)
+
+    def __getitem__(self, name: str) -> object:
+        """The value of an argument: as given, else TRL's default."""
+        return self.given.get(name, self.defaults.get(name))
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the run will use no GPU."""
+        return self.gpu is None or bool(self["use_cpu"])
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the GPU is not one of this machine's, so that what is installed here says nothing."""
+        if self.gpu is None:
+            return False
+        name = re.compile(rf"{re.escape(self.gpu.name)}(?!\w)")  # nvidia-smi adds more: NVIDIA A100-SXM4-40GB
+        return not any(name.match(one.name) for one in find_gpus())
+
+    @property
+    def bf16(self) -> bool:
+        """Whether TRL will use bf16 autocast: it does unless told otherwise, or fp16 is on."""
+        return not self["fp16"] if self["bf16"] is None else bool(self["bf16"])
+
+    @property
+    def steps_per_generation(self) -> int:
+        """Forward passes for which one generation lasts, as `GRPOConfig` derives it."""
+        if self["steps_per_generation"] is None and self["generation_batch_size"]:
+            return max(1, self["generation_batch_size"] // (self["per_device_train_batch_size"] * self.processes))
+        return self["steps_per_generation"] or self["gradient_accumulation_steps"]
+
+    @property
+    def completions_at_once(self) -> int:
+        """Completions that one device samples together."""
+        return self["per_device_train_batch_size"] * self.steps_per_generation
+
+    @property
+    def name(self) -> str:
+        """The model's name or folder, also of its configuration; "" if it has none."""
+        return self.model if isinstance(self.model, str) else self.model.name_or_path
+
+    def options(self, name: str) -> dict:
+        """An argument that holds options, which `GRPOConfig` takes as JSON too; `refused` reports other text."""
+        try:
+            value = json.loads(self[name]) if isinstance(self[name], str) else self[name]
+        except json.JSONDecodeError:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def chat(self) -> bool:
+        """Whether the prompts are messages, as they are taken to be where there are none."""
+        return not self.train or isinstance(self.train[0].get("prompt"), list)
+
+    @property
+    def functions(self) -> list[Callable]:
+        """The rewards that are functions; TRL loads a model or the name of one, so it cannot be tried here."""
+        return [reward for reward in self.rewards or [] if callable(reward) and not is_model(reward)]
+
+
+def is_model(reward: object) -> bool:
+    """Whether TRL loads or calls it as a reward model."""
+    from torch import nn
+
+    return isinstance(reward, str | nn.Module)
+
+
+def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
+    """Compute something about a run only once, because several rules look at it.
+
+    >>> run = plan({})
+    >>> defaults = once(lambda run: [run["num_generations"]])
+    >>> defaults(run), defaults(run) is defaults(run)
+    ([8], True)
+    """
+
+    @wraps(compute)
+    def shared(run: Run) -> T:
+        if compute not in run.known:
+            run.known[compute] = compute(run)
+        return run.known[compute]
+
+    return shared
+
+
+def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None, **settings: object) -> Run:
+    """All arguments as one `Run`, whose other attributes are the ``settings``; a profile fills in missing ones.
+
+    Raises:
+        CourseError: an argument cannot be checked.
+    """
+    check_given({"arguments": arguments, "profile": profile, **settings})
+    of_profile = {name: vars(profile)[name] for name in OF_PROFILE} if profile else {}
+    known = of_profile | {name: value for name, value in settings.items() if value is not None}
+    known["gpu"] = _find_gpu(known.get("gpu"), profile)
+    known["processes"] = known.get("processes") or _world_size()
+    known["dtype"] = dtype_name(known.get("dtype"))
+    known["model"] = str(known["model"]) if isinstance(known.get("model"), Path) else known.get("model", "")
+    known["config"], known["model_problem"] = _configuration(known["model"])
+    if not isinstance(known.get("rewards", []), list | tuple):
+        known["rewards"] = [known["rewards"]]
+    return Run(_values_of(arguments), **known)
+
+
+def _values_of(arguments: "dict | GRPOConfig | Values") -> Values:
+    from trl import GRPOConfig
+
+    if isinstance(arguments, Values):
+        return arguments
+    return Values(arguments if isinstance(arguments, dict) else _arguments_of(arguments), (GRPOConfig,))
+
+
+def _configuration(model: "str | PretrainedConfig") -> "tuple[PretrainedConfig | None, str]":
+    """The configuration of a model, or why it cannot be read; of a name on the Hub this asks the Hub once."""
+    try:
+        return read_config(model) if model else None, ""
+    except CourseError as error:
+        return None, str(error)
+
+
+def _arguments_of(config: "GRPOConfig") -> dict:
+    """The fields of a `GRPOConfig`; it has derived the generation batch from the steps, so that one is dropped."""
+    derived = ("generation_batch_size", "debug")
+    return {name: value for name, value in config.to_dict().items() if value is not None and name not in derived}
+
+
+def _world_size() -> int:
+    text = os.environ.get("WORLD_SIZE", "1")
+    if not text.isdecimal() or int(text) < 1:
+        raise CourseError(
+            f"the environment variable WORLD_SIZE is {text!r}. Set it to the number of processes, or unset it."
+        )
+    return int(text)
+
+
+def dtype_name(dtype: object) -> str | None:
+    """The name of a type of torch or of its name; None for ``auto``, which is known only when weights are loaded.
+
+    >>> dtype_name("torch.bfloat16"), dtype_name("auto")
+    ('bfloat16', None)
+    """
+    return None if dtype in (None, "auto") else str(dtype).removeprefix("torch.")
+
+
+def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
+    """The named GPU, otherwise that of this machine, otherwise that of the profile."""
+    if gpu is not None:
+        return HARDWARE[gpu].gpu if isinstance(gpu, str) else gpu
+    if profile is not None and profile.name == "cpu":
+        return None
+    return next(iter(find_gpus()), None) or (_gpu_of(profile) if profile else None)
+
+
+def _gpu_of(profile: Profile) -> Gpu | None:
+    """The GPU that a profile is for; a profile of your own can be for any."""
+    if profile.name not in HARDWARE:
+        known = ", ".join(HARDWARE)
+        raise CourseError(f"profile.name={profile.name!r} is not one of {known}. Use one of them, or pass gpu=….")
+    return HARDWARE[profile.name].gpu
+
+
+def check_given(given: dict) -> None:
+    """Raise a CourseError for the first value that cannot be checked."""
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase, TrainingArguments
+
+    count = "a whole number, {} or more"
+    rows = "a datasets.Dataset (one split) or a list of rows (for a streamed dataset: list(rows.take(1000)))"
+    wanted = {
+        "arguments": ((dict, TrainingArguments, Values), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
+        "profile": (Profile, f"an object with the attributes name, {', '.join(OF_PROFILE)}"),
+        "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
+        "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),
+        "gpu": ((Gpu, str), f"a Gpu, or one of {', '.join(HARDWARE)}"),
+        "train": ((Dataset, list), rows),
+        "heldout": ((Dataset, list), rows),
+        "lora_rank": (range(0, LARGEST), count.format(0)),
+        "max_prompt_length": (range(1, LARGEST), count.format(1)),
+        "processes": (range(1, LARGEST), count.format(1)),
+    }
+    for name, (kinds, what) in wanted.items():
+        if given.get(name) is not None and not _fits(given[name], kinds):
+            raise CourseError(f"{name}={given[name]!r:.80} should be {what}.")
+    check_choice("backend", given.get("backend", BACKENDS[0]), BACKENDS)
+    if isinstance(given.get("gpu"), str):
+        check_choice("gpu", given["gpu"], tuple(HARDWARE))
+
+
+def _fits(value: object, kinds: "type | tuple | range") -> bool:
+    """Whether a value is within a range or of one of some types; the rows of a list are dicts."""
+    if isinstance(kinds, range):
+        return type(value) is int and value in kinds  # of another type the range would be searched one by one
+    return isinstance(value, kinds) and (not isinstance(value, list) or all(isinstance(row, dict) for row in value))

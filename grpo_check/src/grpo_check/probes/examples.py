@@ -1,0 +1,156 @@
+"""For each rule, a small reward that has its fault: the bugs that people publish, in a few lines."""
+
+# ruff: noqa: ANN001, ANN003, B905  (written as users write them)
+
+import random as chance
+import re
+import time
+
+from grpo_core.rewards import completion_text, correctness_reward, extract_answer
+
+
+def raises(completions, answer, **kwargs):
+    """A completion without tags has no second part."""
+    said = [completion_text(c).split("<answer>")[1].removesuffix("</answer>") for c in completions]
+    return [1.0 if text and text == gold else 0.0 for text, gold in zip(said, answer)]
+
+
+def wrong_length(completions, answer, **kwargs):
+    """Completions without an answer get no score at all."""
+    said = [(extract_answer(completion_text(c)), gold) for c, gold in zip(completions, answer)]
+    return [1.0 if text == gold else 0.0 for text, gold in said if text]
+
+
+def not_finite(completions, **kwargs):
+    """The empty completion divides by zero, and the exception becomes NaN."""
+    lengths = [len(completion_text(c)) for c in completions]
+    return [min(1.0, 20 / length) if length else float("nan") for length in lengths]
+
+
+def unbounded_time(completions, **kwargs):
+    """A repeated repetition: the time doubles with each character that does not match."""
+    return [1.0 if re.fullmatch(r"(?:[0-9]+|[a-z ])*", completion_text(c)) else 0.0 for c in completions]
+
+
+def random(completions, answer, **kwargs):
+    """Noise so that no two completions of a group tie."""
+    return [score + chance.uniform(0, 0.01) for score in correctness_reward(completions, answer)]
+
+
+def changes_inputs(completions, answer, **kwargs):
+    """The completion is stripped in place."""
+    scores = correctness_reward(completions, answer)
+    for c in completions:
+        if not isinstance(c, str):
+            c[-1]["content"] = completion_text(c).strip().lower()
+    return scores
+
+
+def runs_model_text(completions, answer, **kwargs):
+    """The answer is computed with eval, which runs any code."""
+
+    def value(text):
+        try:
+            return float(eval(text))
+        except Exception:
+            return None
+
+    said = [value(extract_answer(completion_text(c)) or "") for c in completions]
+    return [1.0 if number is not None and number == value(gold) else 0.0 for number, gold in zip(said, answer)]
+
+
+def dead(completions, answer, **kwargs):
+    """A number is compared with a text."""
+    found = [re.search(r"<answer>(-?[0-9]{1,9})</answer>", completion_text(c)) for c in completions]
+    return [1.0 if match and int(match[1]) == gold else 0.0 for match, gold in zip(found, answer)]
+
+
+def wrong_beats_right(completions, answer, **kwargs):
+    """Any text that contains the gold answer is paid, such as 142 for 42."""
+    return [1.0 if gold and gold in completion_text(c) else 0.0 for c, gold in zip(completions, answer)]
+
+
+def pays_missing_answer(completions, answer, **kwargs):
+    """A completion without tags is taken for honest, and is paid a little."""
+    scores = correctness_reward(completions, answer)
+    return [score if "<answer>" in completion_text(c) else 0.2 for c, score in zip(completions, scores)]
+
+
+def pays_abstaining(completions, answer, **kwargs):
+    """A wrong answer costs a point, a missing one costs nothing."""
+    said = [extract_answer(completion_text(c)) for c in completions]
+    return [0.0 if text is None else 1.0 if text == gold else -1.0 for text, gold in zip(said, answer)]
+
+
+def none_for_wrong(completions, answer, **kwargs):
+    """The branch for a wrong answer has no return."""
+
+    def grade(text, gold):
+        if text and text == gold:
+            return 1.0
+
+    return [grade(extract_answer(completion_text(c)), gold) for c, gold in zip(completions, answer)]
+
+
+def farmable(completions, **kwargs):
+    """Every tag counts, however often it comes."""
+    return [0.125 * len(re.findall("</?(?:reasoning|answer)>", completion_text(c))) for c in completions]
+
+
+def length_farm(completions, **kwargs):
+    """Longer is better, up to a cap."""
+    return [min(len(completion_text(c)) / 2000, 1.0) for c in completions]
+
+
+def order_dependent(completions, answer, **kwargs):
+    """All completions are compared with the first row's gold answer."""
+    return correctness_reward(completions, answer[:1] * len(completions))
+
+
+def mixes_groups(completions, answer, **kwargs):
+    """A bonus for completions shorter than the mean, which is that of all prompts of the batch."""
+    lengths = [len(completion_text(c)) for c in completions]
+    mean, scores = sum(lengths) / len(lengths), correctness_reward(completions, answer)
+    return [score + 0.2 * score * (length < mean) for score, length in zip(scores, lengths)]
+
+
+def chat_only(completions, answer, **kwargs):
+    """A string has no messages."""
+    return correctness_reward([c[-1]["content"] or "" for c in completions], answer)
+
+
+def string_only(completions, answer, **kwargs):
+    """A list of messages does not end in a tag."""
+    return [
+        1.0 if gold and str(c).endswith(f"<answer>{gold}</answer>") else 0.0 for c, gold in zip(completions, answer)
+    ]
+
+
+def untagged(completions, answer, **kwargs):
+    """Where the tags are missing, the whole text is taken for the answer."""
+    said = [completion_text(c).split("<answer>")[-1].split("</answer>")[0].strip() for c in completions]
+    return [1.0 if text and text == gold else 0.0 for text, gold in zip(said, answer)]
+
+
+def form_outweighs(completions, answer, **kwargs):
+    """The tags are worth four times as much as what is in them."""
+    said = [extract_answer(completion_text(c)) for c in completions]
+    return [0.8 + 0.2 * (text == gold) if text else 0.0 for text, gold in zip(said, answer)]
+
+
+def pays_languages(completions, answer, **kwargs):
+    """A little more for any letter that is not English."""
+    more = [0.0 if completion_text(c).isascii() else 0.3 for c in completions]
+    return [score + extra for score, extra in zip(correctness_reward(completions, answer), more)]
+
+
+def too_strict(completions, answer, **kwargs):
+    """The same characters are asked for: "42.00" is wrong."""
+    said = [extract_answer(completion_text(c)) for c in completions]
+    return [1.0 if text and text == gold else 0.0 for text, gold in zip(said, answer)]
+
+
+def slow(completions, answer, **kwargs):
+    """A call over the network for each completion."""
+    time.sleep(0.004 * len(completions))
+    return correctness_reward(completions, answer)
