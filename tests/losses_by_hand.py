@@ -8,7 +8,7 @@ import functools
 from types import SimpleNamespace
 
 import nbformat
-from conftest import ROOT
+from course import ROOT
 from lessons import formulas_of
 
 LESSON = ROOT / "notebooks" / "08_grpo_by_hand.ipynb"

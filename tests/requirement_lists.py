@@ -4,7 +4,7 @@ import re
 import tomllib
 from importlib import metadata
 
-from conftest import ROOT
+from course import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 

@@ -3,7 +3,7 @@
 import re
 from importlib import import_module
 
-from conftest import ROOT
+from course import ROOT
 
 MODULES = [import_module(f"grpo_utils.rewards.{path.stem}") for path in (ROOT / "grpo_utils/rewards").glob("[a-z]*.py")]
 #: The rewards of the library: every function whose name ends in ``_reward``.

@@ -2,7 +2,7 @@
 
 import sys
 
-from conftest import ROOT
+from course import ROOT
 
 sys.path.insert(0, str(ROOT / "templates" / "basic_grpo"))
 from lib import evaluating, folder, loading, scoring, start  # noqa: F401

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from address import Place, current
 from build_notebooks import SOURCES, retold
-from conftest import ROOT
+from course import ROOT
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "address.yml").read_text(encoding="utf-8"))
 COURSE = ["README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "Makefile", ".gitignore"]

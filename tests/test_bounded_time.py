@@ -15,7 +15,7 @@ from pathlib import Path
 import bench_rewards
 import hostile
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 import grpo_utils
 from grpo_utils import rewards

@@ -9,7 +9,7 @@ from itertools import islice
 import check_assignment
 import pytest
 from check_assignment import faults, sentence
-from conftest import ROOT
+from course import ROOT
 from template_projects import imported
 
 ROW = {"prompt": [{"role": "user", "content": "What is 15 + 27?"}], "answer": "42"}

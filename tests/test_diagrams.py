@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from diagrams import PAGES, image, write, write_pictures
 from drawings import DIAGRAMS
 from drawings.guides import FAILURES, LESSONS, PACKAGES

@@ -3,7 +3,7 @@
 import doctest
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from template_projects import imported
 
 from grpo_utils.project import template_names

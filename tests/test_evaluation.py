@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from conftest import judged
+from course import judged
 from grpo_core.errors import CourseError
 from grpo_core.training.measuring import before_after, mcnemar_p_value, p_text, summary, verdict
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy
 import pytest
-from conftest import judged
+from course import judged
 from datasets import Dataset
 from grpo_core.errors import CourseError
 

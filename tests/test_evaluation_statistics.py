@@ -7,7 +7,7 @@ import re
 
 import numpy
 import pytest
-from conftest import ROOT
+from course import ROOT
 from grpo_core.errors import CourseError
 from grpo_core.training.measuring import mcnemar_p_value, wilson_interval
 from hypothesis import given, settings

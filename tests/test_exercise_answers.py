@@ -7,7 +7,7 @@ from functools import cache
 import jupytext
 import numpy
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import code_of
 
 from grpo_utils import check_exercise

@@ -1,7 +1,7 @@
 """Student copies record which exercises were solved, on this machine only; lessons record nothing."""
 
 import pytest
-from conftest import cli
+from course import cli
 
 from grpo_utils import check_exercise
 from grpo_utils.exercises import RESULTS, exercise_table

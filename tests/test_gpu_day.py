@@ -7,7 +7,7 @@ import sys
 
 import psutil
 import pytest
-from conftest import ROOT
+from course import ROOT
 from grpo_core.errors import CourseError
 
 

@@ -11,7 +11,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts" / "gpu_path"))
 from machine import machine

@@ -10,7 +10,7 @@ import handouts
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from conftest import ROOT
+from course import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GUIDE = handouts.GUIDE.read_text(encoding="utf-8")

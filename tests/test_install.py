@@ -9,7 +9,7 @@ from unittest import mock
 
 import install
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 
 @pytest.fixture(autouse=True)

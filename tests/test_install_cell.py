@@ -8,7 +8,7 @@ import sys
 
 import nbformat
 import pytest
-from conftest import ROOT
+from course import ROOT
 from install_cell import CELL, MARKS, expand, install_cell, refreshed, with_address
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError

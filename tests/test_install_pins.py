@@ -9,7 +9,7 @@ from pathlib import Path
 import install
 import pytest
 import yaml
-from conftest import ROOT
+from course import ROOT
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name

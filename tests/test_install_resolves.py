@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from refresh_image import frozen, wanted

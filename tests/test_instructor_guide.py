@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import nbformat
 import pytest
-from conftest import ROOT
+from course import ROOT
 from grpo_check.replay.page import runs_of
 from lessons import alt_texts, said
 from record_replays import PAGE, truth

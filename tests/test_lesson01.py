@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import defined_by, run_lesson, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise

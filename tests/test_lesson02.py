@@ -4,7 +4,7 @@ import re
 from inspect import getsource
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise

@@ -11,7 +11,7 @@ import time
 
 import psutil
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import alt_texts, command_of, report_in, run_lesson
 from transcript import first_transcript, stored_text
 

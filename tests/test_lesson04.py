@@ -4,7 +4,7 @@ import re
 
 import numpy
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import alt_texts, briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import NO_EFFECT, alt_texts, report_in, run_other_family
 
 from grpo_utils.__main__ import read_parameters

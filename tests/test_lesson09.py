@@ -6,7 +6,7 @@ from statistics import fmean
 import bench_sft
 import pytest
 from benches import read_stored
-from conftest import ROOT
+from course import ROOT
 from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import alt_texts, briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 from tiny_trainer import tiny_trainer
 

@@ -14,7 +14,7 @@ import benches
 import losses_by_hand as by_hand
 import nbformat
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import alt_texts, defined_by, formulas_of, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow

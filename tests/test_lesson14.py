@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import code_of, run_with_nbval
 from real_completions import COMPLETIONS, earned_by
 

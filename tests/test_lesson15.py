@@ -5,7 +5,7 @@ import re
 import bench_controls
 import benches
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow

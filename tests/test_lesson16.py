@@ -8,7 +8,7 @@ import bench_stale
 import benches
 import pytest
 import torch
-from conftest import ROOT
+from course import ROOT
 from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 from stale_trainer import CAP, WEIGHTS, Delay, StaleTrainer, swapped
 from tiny_runs import train_tiny

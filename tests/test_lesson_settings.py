@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import NO_EFFECT, code_of, defined_by
 from trl import GRPOConfig
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from address import BY_HAND, Place, badges, current, lesson_text, relative_links
-from conftest import ROOT
+from course import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("templates/**/*.md")]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 PAGE = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
 TRL = Path(find_spec("trl").origin).parent

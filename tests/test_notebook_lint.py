@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from address import current
 from build_notebooks import SOURCES, execute, retold
-from conftest import ROOT
+from course import ROOT
 from values import check
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))

@@ -5,7 +5,7 @@ import sys
 
 import nbformat
 import pytest
-from conftest import ROOT, cli, judged
+from course import ROOT, cli, judged
 from grpo_core.errors import CourseError
 from nbformat.v4 import new_code_cell, new_notebook
 

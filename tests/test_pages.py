@@ -10,7 +10,7 @@ from urllib.parse import quote
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from conftest import ROOT
+from course import ROOT
 
 pytest.importorskip("sphinx", reason="make html installs it")
 sys.path.insert(0, str(ROOT / "docs"))

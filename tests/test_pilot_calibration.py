@@ -4,7 +4,7 @@ import json
 
 import bench_pilot
 import pytest
-from conftest import ROOT
+from course import ROOT
 from grpo_check.pilots.verdicts import LIMITS
 
 

@@ -1,7 +1,7 @@
 """The figures of the lessons: colors with one meaning, whole steps, whole shares, and no point or name left out."""
 
 import pytest
-from conftest import judged
+from course import judged
 
 from grpo_utils.plots import pass_rate_bars, reward_curve, show_differences, show_reward_and_accuracy
 from grpo_utils.plots.base import DOUBTFUL, GOOD, MEANINGS, NEUTRAL, OTHERS, colors_of

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 QUIZ = (ROOT / "docs" / "quiz.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^## (\d\d) .+?\n(.+?)(?=^## |\Z)", QUIZ, re.MULTILINE | re.DOTALL)

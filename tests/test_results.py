@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from bench import row
 from bench_real import STORED, read_stored
-from conftest import ROOT, judged
+from course import ROOT, judged
 from figures import BLOCK, FIGURE, RUN_LESSON, alt_text, block, read_runs, real_block, run_block, stored_text
 from minutes import measured
 

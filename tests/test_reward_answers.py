@@ -9,7 +9,7 @@ import time
 import hostile
 import pytest
 import template_lib  # noqa: F401  (the templates' lib)
-from conftest import ROOT
+from course import ROOT
 from grpo_core.errors import CourseError
 from grpo_core.training.answers import NOTATIONS
 from hypothesis import given, settings

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import psutil
 import pytest
-from conftest import judged
+from course import judged
 from grpo_core.errors import CourseError
 from grpo_core.training import measuring
 from grpo_core.training.measuring import write_report

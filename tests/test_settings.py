@@ -7,7 +7,7 @@ from dataclasses import fields
 import bench_settings
 import pytest
 import yaml
-from conftest import ROOT
+from course import ROOT
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import lora_arguments

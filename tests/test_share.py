@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import benches
 import pytest
 import yaml
-from conftest import ROOT, cli, judged
+from course import ROOT, cli, judged
 from grpo_core.training import measuring
 
 from grpo_utils.share import block, lines, where_to_paste

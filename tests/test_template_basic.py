@@ -7,7 +7,7 @@ import re
 
 import pytest
 import yaml
-from conftest import ROOT
+from course import ROOT
 from template_lib import start
 from template_projects import ALONE, in_folder
 

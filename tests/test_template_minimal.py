@@ -11,7 +11,7 @@ from pathlib import Path
 
 import datasets
 import pytest
-from conftest import ROOT
+from course import ROOT
 from reward_lists import TABLE
 from template_projects import in_folder
 

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from template_projects import ALONE, FAST, imported, in_folder

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import report_in
 from template_projects import ALONE, check_report, in_folder, stopped_at
 from trl.scripts.vllm_serve import make_parser

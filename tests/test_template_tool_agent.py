@@ -5,7 +5,7 @@ import shutil
 import sys
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from template_projects import FAST, imported, in_folder, stopped_at
 
 from grpo_utils.project import new_project

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from conftest import ROOT
+from course import ROOT
 from datasets import Dataset
 from grpo_core.errors import CourseError
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, SOURCES, followed, in_lib, lib_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT
+from course import ROOT
 from datasets import Dataset
 from template_lib import evaluating, folder, loading, scoring, start
 from template_projects import ALONE, FAST, OWN_REWARDS, imported, in_folder

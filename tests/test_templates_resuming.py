@@ -8,7 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from lessons import report_in
 from template_lib import folder
 from template_projects import ALONE, FAST, in_folder, stopped_at

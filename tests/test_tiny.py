@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 from grpo_utils import read_table
 from grpo_utils.data.prompts import SYSTEM_PROMPT

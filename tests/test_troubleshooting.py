@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 from grpo_check.health.diagnosis import diagnose_error
 from grpo_check.health.rules import RULES
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import try_colab
 import yaml
-from conftest import ROOT
+from course import ROOT
 from nbformat.v4 import new_code_cell, new_output
 from try_colab import PACKAGES, PLACES, TORCH, candidates, constraints, find_python, is_python, pip_errors
 

@@ -6,7 +6,7 @@ import sys
 import zipfile
 
 import pytest
-from conftest import ROOT
+from course import ROOT
 
 
 @pytest.mark.slow

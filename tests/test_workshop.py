@@ -7,7 +7,7 @@ import nbformat
 import pytest
 import workshop
 from address import OPENING, Place, lesson_text
-from conftest import ROOT
+from course import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
@@ -13,6 +12,7 @@ from grpo_core import smollm2
 from grpo_core.errors import CourseError
 
 from ..findings import Finding, in_order
+from ..packages import OF_A_MODEL, require
 from ..probes.calling import parts_of
 from ..probes.forms import Form
 from ..probes.matrix import Case, cases
@@ -35,7 +35,6 @@ UNPAID = (
     "of its own, show one with --example, or pass --correct."
 )
 #: What trains the model; `probe` does without.
-PACKAGES = ("torch", "trl", "peft")
 #: The file in a folder that tells that an attack made it.
 MARK = "attack.txt"
 #: Rows for the lab's texts; longer ones are left out.
@@ -71,7 +70,7 @@ def attack(
     """
     if not minutes > 0:
         raise CourseError(f"minutes={minutes} should be above 0.")
-    check_packages()
+    require("attack", OF_A_MODEL)
     folder = checked_folder(Path(output_dir))
     reward = subjects_of(rewards, weights)[-1]
     scorer = Scorer(reward, read_task(reward, rows, answer_column, correct, seed))
@@ -94,17 +93,6 @@ def attack(
     except CourseError as error:
         scorer.trouble = str(error)
     return report_on(scorer, folder, finished)
-
-
-def check_packages() -> None:
-    """Stop before anything slow if no model can be trained.
-
-    Raises:
-        CourseError: a package is not installed.
-    """
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        needs = f"needs the package{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
-        raise CourseError(f"attack trains a model and {needs}, not installed here: pip install {' '.join(missing)}.")
 
 
 def reads_answer(reward: Callable, plan: Plan) -> bool:

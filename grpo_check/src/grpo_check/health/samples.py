@@ -1,5 +1,6 @@
 """Samples of held-out prompts during training, kept in readable files."""
 
+import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,8 +132,6 @@ def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
 
     The format rate has a 95% Wilson interval, ``low`` to ``high``.
     """
-    import pandas
-
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "samples.txt").open("a", encoding="utf-8") as page:
         page.write("\n".join([f"=== step {step}", *map(_shown, samples)]) + "\n\n")
@@ -143,7 +142,12 @@ def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
         row["low"], row["high"] = wilson_interval(sum(sample["in_form"] for sample in samples), len(samples))
     row |= {"step": step, "n": len(samples), "distinct": distinct(samples)}
     table = folder / "checks.csv"
-    pandas.DataFrame([row], columns=COLUMNS).round(3).to_csv(table, mode="a", header=not table.exists(), index=False)
+    is_new = not table.exists()
+    with table.open("a", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, COLUMNS, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow({name: round(value, 3) if isinstance(value, float) else value for name, value in row.items()})
 
 
 def _shown(sample: dict) -> str:

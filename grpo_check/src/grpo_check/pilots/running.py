@@ -13,6 +13,7 @@ from grpo_core.training.policy import load_base
 
 from ..findings import Finding, Report, in_order
 from ..health.names import kind_of
+from ..packages import OF_A_MODEL, require
 from ..preflights import machine, memory, thinking
 from ..preflights.checking import RULES, walk
 from ..preflights.config_file import run_of
@@ -124,6 +125,7 @@ def pilot(
     Raises:
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
+    require("pilot", OF_A_MODEL)
     check_numbers(prompts, price)
     run = plan(config, model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards)
     return report_on(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
@@ -275,6 +277,7 @@ def pilot_file(
     Raises:
         CourseError: a file cannot be read, or the run could not start.
     """
+    require("pilot", OF_A_MODEL)
     check_numbers(prompts, price)
     changed = {name: value for name, value in (changes or {}).items() if value is not None}
     with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:

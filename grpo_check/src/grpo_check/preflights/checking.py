@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from grpo_core.gpus import Gpu
 
 from ..findings import Finding, in_order
+from ..packages import OF_A_RUN, require
 from ..rules import Rule
 from . import arguments as of_arguments
 from . import lengths, machine, memory, misfits, rewards, rows, texts, thinking
@@ -88,6 +89,7 @@ def preflight(
     Raises:
         CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
+    require("preflight", OF_A_RUN)
     run = plan(
         arguments, profile, model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
         load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from grpo_core.errors import CourseError, did_you_mean
 from grpo_core.tables import read_table
 
+from ..packages import OF_A_RUN, require
 from ..probes.loading import find_reward, folders_of, imports_from
 from .checking import report_on
 from .report import PreflightReport
@@ -76,6 +77,7 @@ def preflight_file(
     Raises:
         CourseError: the file, or one of the files it names, cannot be read.
     """
+    require("preflight", OF_A_RUN)
     with run_of(path, model=model, train=train, heldout=heldout, rewards=rewards, gpu=gpu) as run:
         return report_on(run)
 

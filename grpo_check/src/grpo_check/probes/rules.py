@@ -346,7 +346,9 @@ observed_rule(
 
 
 OTHER_KIND = "with prompts of the other kind, the run ends or every score is the same."
-BOTH_KINDS = ("ignore this if all your prompts are of one kind, or read both kinds with completion_text(c).",)
+BOTH_KINDS = (
+    "ignore this if all your prompts are of one kind, or read both: c if isinstance(c, str) else c[0]['content'].",
+)
 
 observed_rule(
     examples.chat_only,

@@ -10,6 +10,7 @@ from pathlib import Path
 from grpo_core.errors import CourseError
 
 from ..health.log import Log, find_file, read_history, read_log
+from ..packages import OF_TABLES, require
 from .records import EXTRA_LENGTH, Completion, Group, Recording, Step, number_of
 from .samples import read_samples, samples_in
 
@@ -46,6 +47,7 @@ def read_run(folder: str | Path, log: str | Path | None = None, correctness: Seq
     if not folder.is_dir():
         kind = "is a file, not the folder of a run" if folder.exists() else "does not exist"
         raise CourseError(f"{str(folder)!r} {kind}. Pass the output_dir of a run.")
+    require("replay", OF_TABLES)
     try:
         return recording_of(folder, Path(log) if log else None, correctness)
     except OSError as error:

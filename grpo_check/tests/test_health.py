@@ -6,7 +6,6 @@ import random
 import re
 
 import pytest
-from conftest import ROOT
 from grpo_check.health import limits
 from grpo_check.health.diagnosis import diagnose, diagnose_error, diagnose_file
 from grpo_check.health.log import read_history, read_log
@@ -19,6 +18,7 @@ from grpo_core.errors import CourseError
 from health_logs import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ROOT
 
 from grpo_check import Finding
 

@@ -9,7 +9,7 @@ from grpo_check.preflights.config_file import preflight_file
 from grpo_core.errors import CourseError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from preflight_runs import HELDOUT, REWARDS, ROWS, sound_tokenizer
+from preflight_runs import HELDOUT, REWARDS, ROWS, TINY, sound_tokenizer, write_addition
 
 from grpo_utils import training_arguments
 from grpo_utils.profiles import CPU
@@ -57,7 +57,7 @@ NAMES = st.one_of(
 
 def checked(arguments):
     """The codes found, or the error that was raised, as text."""
-    given = {"model": "tiny-qwen3", "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1], "profile": CPU}
+    given = {"model": TINY, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1], "profile": CPU}
     try:
         report = preflight(arguments, tokenizer=sound_tokenizer(), lab=False, **given)
     except CourseError as error:
@@ -111,8 +111,9 @@ def test_no_built_config_ends_in_a_traceback(changes):
 def test_no_config_file_ends_in_a_traceback(tmp_path_factory, changes):
     import yaml
 
-    config = tmp_path_factory.mktemp("any") / "config.yaml"
-    config.write_text(yaml.safe_dump({"use_cpu": True, "bf16": False, "dataset_name": "addition", **changes}))
+    folder = tmp_path_factory.mktemp("any")
+    config, rows = folder / "config.yaml", write_addition(folder).name
+    config.write_text(yaml.safe_dump({"use_cpu": True, "bf16": False, "dataset_name": rows, **changes}))
     try:
         assert str(preflight_file(config))
     except CourseError as error:

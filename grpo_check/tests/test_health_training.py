@@ -5,7 +5,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from conftest import full_disk
+from course import full_disk
 from grpo_check.replay.page import is_replay, runs_of
 from grpo_core.errors import CourseError
 from tiny_trainer import healthy_trainer

@@ -11,7 +11,6 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
 from grpo_check.pilots import running
 from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, figures, planned_steps
 from grpo_check.pilots.running import pilot_file, report_on, warnings_of
@@ -19,6 +18,8 @@ from grpo_check.pilots.sampling import Group
 from grpo_check.pilots.verdicts import RULES, Basis, decide
 from grpo_check.preflights.run import plan
 from grpo_check.probes import calling
+from places import ROOT
+from preflight_runs import write_addition
 
 from grpo_check import CourseError, PilotReport, __main__, pilot
 from grpo_utils import correctness_reward, load_rows, model_path
@@ -460,9 +461,9 @@ def test_arguments_that_cannot_start_are_errors_before_the_model_is_used(changes
 
 # From a terminal
 
-FILE = """
-model_name_or_path: tiny-qwen3
-dataset_name: addition
+FILE = f"""
+model_name_or_path: {model_path("tiny-qwen3")}
+dataset_name: addition.jsonl
 reward_funcs: ["mine.py:right"]
 max_steps: 100
 per_device_train_batch_size: 32
@@ -481,6 +482,7 @@ def right(completions, answer, **kwargs):
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text(FILE, encoding="utf-8")
+    write_addition(tmp_path)
     (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -508,10 +510,9 @@ def test_a_finding_that_is_ignored_does_not_stop_the_pilot(project, monkeypatch,
     assert five("--select", "leak")[0] == 0
 
 
-def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(project):
-    (project / "config.yaml").write_text(FILE.replace("max_steps: 100", "num_train_epochs: 1"), encoding="utf-8")
-    report = pilot_file(project / "config.yaml", prompts=1, price=2.5)
-    assert report.steps is report.minutes is report.price is None and "steps not known" in str(report)
+def test_epochs_are_counted_in_steps(project):
+    (project / "config.yaml").write_text(FILE.replace("max_steps: 100", "num_train_epochs: 2"), encoding="utf-8")
+    assert pilot_file(project / "config.yaml", prompts=1).steps == 2 * 64 * 8 / 32
 
 
 @pytest.mark.parametrize("four_bits", ["false", "true"])

@@ -1,6 +1,5 @@
 """The checks are a package of their own: what they import, and that they work in any project on TRL."""
 
-import ast
 import json
 import os
 import subprocess
@@ -8,40 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from places import ROOT
 
 import grpo_check
 
-#: All that the checks need of the course's package.
-RUN_ROOMS = ("run.generating", "run.measuring", "run.policy", "run.texts")
-ROOMS = ("data.filters", "errors", "profiles", "rewards", *RUN_ROOMS)
-FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{room}" for room in ROOMS)}
 LIGHT = """
 import sys
 import grpo_check
 print(sorted({"torch", "transformers", "trl", "scipy", "matplotlib", "datasets", "pandas"} & set(sys.modules)))
 """
-
-
-def imports_of(package: str) -> set[str]:
-    """The modules that a package imports, absolutely; also inside functions."""
-    found = set()
-    for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                found.add(node.module)
-    return found
-
-
-def test_the_course_does_not_need_its_checks():
-    assert not [name for name in imports_of("grpo_utils") if name.partition(".")[0] == "grpo_check"]
-
-
-def test_the_checks_need_little_of_the_course():
-    used = {name for name in imports_of("grpo_check") if name.partition(".")[0] == "grpo_utils"}
-    assert used == FROM_GRPO_UTILS
 
 
 def test_the_import_loads_nothing_heavy():

@@ -9,7 +9,6 @@ from importlib import metadata
 
 import bench_estimate
 import pytest
-from conftest import ROOT
 from grpo_check.preflights.estimate import (
     HARDWARE,
     MEMORY_FACTOR,
@@ -22,6 +21,7 @@ from grpo_check.preflights.sizes import Sizes, model_sizes
 from grpo_core.errors import CourseError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import ROOT
 from preflight_runs import check, on, seven_billion
 
 from grpo_utils.models import fit_model, model_path
@@ -97,7 +97,7 @@ def parameters_on_disk(name):
 
 def test_an_adapter_has_as_many_parameters_as_peft_makes():
     # 28 matrices of rank 16, printed by lesson 03: trainable params of tiny-qwen3
-    assert model_sizes("tiny-qwen3").lora_per_rank == 2 * (256 + 192 + 192 + 256 + 3 * 512)
+    assert model_sizes(model_path("tiny-qwen3")).lora_per_rank == 2 * (256 + 192 + 192 + 256 + 3 * 512)
 
 
 def test_every_profile_has_its_hardware():
@@ -144,7 +144,7 @@ def test_an_unknown_type_of_products_is_an_error():
 
 def learning(gpu, backend, **precision):
     """Minutes of learning that a report shows for Gemma, loaded in fp32."""
-    planned = {"model": "tiny-gemma3", "backend": backend, "dtype": "float32"}
+    planned = {"model": model_path("tiny-gemma3"), "backend": backend, "dtype": "float32"}
     return check(**{**on(gpu, max_steps=100, **precision), **planned}).estimate.minutes.learning
 
 

@@ -10,12 +10,12 @@ from io import BytesIO, TextIOWrapper
 import pytest
 import replay_runs
 import rule_tables
-from conftest import ROOT
 from grpo_check.__main__ import check
 from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
 from grpo_check.health.rules import RULES
 from grpo_check.output import fitted, show
+from places import ROOT
 
 from grpo_check import __main__
 

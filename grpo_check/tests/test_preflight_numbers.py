@@ -163,7 +163,7 @@ def test_no_steps_and_no_epochs_are_no_run():
 
 
 def test_a_short_run_is_estimated_in_seconds():
-    report = report_on({"max_steps": 1, "per_device_train_batch_size": 8}, rows=ROWS, model="tiny-qwen3")
+    report = report_on({"max_steps": 1, "per_device_train_batch_size": 8}, rows=ROWS, model=model_path("tiny-qwen3"))
     assert "0.0 to 0.0" not in str(report.estimate) and "seconds of training" in str(report.estimate), str(report)
 
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from grpo_check.preflights import rewards as of_rewards
 from grpo_check.preflights.config_file import preflight_file, read_config_file, read_rows
 from grpo_core.errors import CourseError
-from preflight_runs import SOUND
+from places import ROOT
+from preflight_runs import SOUND, write_addition
 
 from grpo_check import preflight
 from grpo_utils import training_arguments
@@ -52,6 +52,7 @@ FILES = {
 def folder(tmp_path, monkeypatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    write_addition(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("mine", "broken"):
@@ -237,13 +238,13 @@ def test_a_folder_that_trl_cannot_read_is_an_error(folder):
     saved.save_to_disk(folder / "all")
     for name in ("one", "all"):
         with pytest.raises(CourseError, match="was written by save_to_disk"):
-            read_rows(name, folder, "train", 10)
+            read_rows(name, folder, "train")
     with pytest.raises(ValueError, match="saved using `save_to_disk`"):
         load_dataset(str(folder / "one"))
     assert "prompt" not in load_dataset(str(folder / "all"))["train"].column_names  # it reads the state file as rows
     (folder / "empty").mkdir()
     with pytest.raises(CourseError, match="cannot read 'empty': .* doesn't contain any data files"):
-        read_rows("empty", folder, "train", 10)
+        read_rows("empty", folder, "train")
 
 
 def test_the_last_line_names_what_was_not_checked(folder, no_lab):
@@ -273,7 +274,7 @@ BAD_ROWS = {
 @pytest.mark.parametrize(("name", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
 def test_bad_rows_are_one_sentence(name, message, folder):
     with pytest.raises(CourseError, match=re.escape(message)):
-        read_rows(name, folder, "train", 10)
+        read_rows(name, folder, "train")
 
 
 BAD_REWARDS = {
@@ -303,13 +304,10 @@ def test_a_reward_next_to_the_folder_of_the_config_says_where_to_run(folder, mon
     assert preflight_file(Path("configs", "config.yaml")).ok
 
 
-CONFIGS = [*(ROOT / "templates").glob("*/config*.yaml"), ROOT / "templates" / "basic_grpo" / "configs" / "a100.yaml"]
-
-
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_config_of_a_templates_own_script_is_one_sentence(path):
-    with pytest.raises(CourseError, match="is for the train.py of a template"):
-        preflight_file(path)
+def test_keys_of_your_own_script_are_one_finding(no_lab):
+    report = preflight_file(ROOT / "templates" / "basic_grpo" / "config.cpu.yaml")
+    [finding] = [one for one in report.errors if one.code == "unknown_argument"]
+    assert "train_rows, eval_rows" in finding.what and "a script of your own" in finding.fixes[0]
 
 
 def test_a_config_that_a_template_has_for_trl_is_checked(monkeypatch, no_lab):

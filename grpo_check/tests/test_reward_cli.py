@@ -6,9 +6,9 @@ import sys
 from functools import partial
 
 import pytest
-from conftest import ROOT
 from grpo_check.probes.loading import find_reward, imports_from
 from grpo_core.errors import CourseError
+from places import ROOT
 
 REWARDS = """
 from grpo_utils import completion_text, correctness_reward, same_answer

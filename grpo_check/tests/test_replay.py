@@ -13,7 +13,7 @@ import pytest
 import replay_runs
 from browser import needs_browser
 from bs4 import BeautifulSoup
-from conftest import full_disk
+from course import full_disk
 from grpo_check.health.replaying import leave_page
 from grpo_check.health.samples import keep
 from grpo_check.replay import page as replay_page

@@ -5,14 +5,26 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT
 from grpo_check.preflights import arguments as of_arguments
 from grpo_check.preflights import values as of_values
 from grpo_check.preflights.checking import RULES, preflight
 from grpo_check.preflights.run import Run
 from grpo_check.probes.rules import RULES as OF_PROBE
 from grpo_core.errors import CourseError
-from preflight_runs import HELDOUT, REWARDS, ROWS, WEIGHTS, changed, check, load_tokenizer, on, seven_billion
+from places import ROOT
+from preflight_runs import (
+    HELDOUT,
+    REWARDS,
+    ROWS,
+    TINY,
+    WEIGHTS,
+    changed,
+    check,
+    load_tokenizer,
+    on,
+    seven_billion,
+    write_addition,
+)
 
 from grpo_utils import chat_prompt, load_rows, model_path, training_arguments
 from grpo_utils.profiles import CPU, PROFILES, Gpu
@@ -76,7 +88,7 @@ def report_on_keys(keys, folder):
     """The report on a sound config file with some keys changed; its reward is not tried."""
     from grpo_check.preflights.config_file import preflight_file
 
-    sound = {"model_name_or_path": "tiny-qwen3", "dataset_name": "addition", "use_peft": True, "use_cpu": True}
+    sound = {"model_name_or_path": TINY, "dataset_name": write_addition(folder).name, "use_peft": True, "use_cpu": True}
     sound |= {"bf16": False, "learning_rate": 2e-3, "max_completion_length": 32, "reward_funcs": None}
     (folder / "config.yaml").write_text(yaml.safe_dump({**sound, **keys}), encoding="utf-8")
     return preflight_file(folder / "config.yaml", rewards=["grpo_utils.correctness_reward"])
@@ -84,7 +96,7 @@ def report_on_keys(keys, folder):
 
 #: What is changed in the sound run, the code of the error, and a piece of the fix.
 WRONG = {
-    "a removed argument": ({"arguments": {"max_prompt_length": 96}}, "unknown_argument", "drop_long_prompts(rows"),
+    "a removed argument": ({"arguments": {"max_prompt_length": 96}}, "unknown_argument", "filter the dataset"),
     "an argument of the trainer": (
         {"arguments": {"rollout_func": print}}, "unknown_argument", "pass rollout_func=… to GRPOTrainer",
     ),
@@ -210,7 +222,9 @@ def test_a_template_that_fails_on_one_prompt_is_still_asked_how_it_ends_a_turn()
     assert check(tokenizer, **changes).codes >= {"template_fails", "template_without_eos"}
 
 
-@pytest.mark.parametrize("changes", [{}, {"lora_rank": 0, "load_in_4bit": False}, {"model": "tiny-gemma3"}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"lora_rank": 0, "load_in_4bit": False}, {"model": model_path("tiny-gemma3")}], ids=str
+)
 def test_the_fix_for_bf16_on_an_old_card_leads_into_no_other_error(changes):
     given = {**on("t4", bf16=True, fp16=False), **changes}
     [finding] = check(**given).errors
@@ -225,9 +239,7 @@ def test_memory_near_the_limit_is_a_warning():
     assert report.ok and "memory_tight" in report.codes, str(report)
 
 
-@pytest.mark.parametrize(
-    ("rate", "model", "is_found"), [(5e-5, "", True), (2e-5, "", False), (2e-3, "tiny-qwen3", False)]
-)
+@pytest.mark.parametrize(("rate", "model", "is_found"), [(5e-5, "", True), (2e-5, "", False), (2e-3, TINY, False)])
 def test_a_rate_for_all_weights_is_high_above_that_of_published_runs_unless_the_model_is_tiny(rate, model, is_found):
     report = check(arguments={"learning_rate": rate}, lora_rank=0, load_in_4bit=False, model=model)
     assert ("learning_rate" in report.codes) == is_found, str(report)
@@ -424,11 +436,11 @@ def test_answers_that_no_reward_reads_may_be_missing():
     [
         ({"arguments": 3}, "arguments=3 should be a dict"),
         ({"gpu": "t5"}, "gpu='t5' is unknown. Valid: cpu, t4"),
-        ({"gpu": []}, "should be a Gpu from find_gpus"),
+        ({"gpu": []}, "should be a Gpu, or one of"),
         ({"train": "abc"}, "should be a datasets.Dataset"),
         ({"train": ["a"]}, "should be a datasets.Dataset"),
         ({"tokenizer": "tiny-qwen3"}, "tokenizer='tiny-qwen3' should be a tokenizer"),
-        ({"profile": "cpu"}, "profile='cpu' should be a Profile"),
+        ({"profile": "cpu"}, "profile='cpu' should be an object with the attributes name, load_in_4bit"),
         ({"backend": "unslot"}, "backend='unslot' is unknown"),
         ({"max_prompt_length": 0}, "max_prompt_length=0 should be a whole number, 1 or more"),
         ({"processes": "two"}, "processes='two' should be"),
@@ -444,16 +456,6 @@ def test_what_cannot_be_checked_is_a_course_error(given, message):
 def test_a_streamed_dataset_is_a_course_error():
     with pytest.raises(CourseError, match=r"for a streamed dataset.*take\(1000\)"):
         preflight({}, heldout=load_rows("addition", "test", 4).to_iterable_dataset())
-
-
-def test_the_function_and_the_package_share_a_name():
-    import grpo_check.preflights.report
-    from grpo_check.preflights.report import PreflightReport
-
-    from grpo_check import preflights as function
-
-    assert function is preflight is grpo_check.preflight and callable(function)
-    assert grpo_check.PreflightReport is PreflightReport
 
 
 def test_no_weights_are_loaded(tmp_path):

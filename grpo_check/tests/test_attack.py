@@ -5,7 +5,6 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
 from grpo_check.attacks import running, training
 from grpo_check.attacks.honest import pay_of, score_references
 from grpo_check.attacks.rules import RULES
@@ -13,8 +12,10 @@ from grpo_check.attacks.scoring import FIRST, TRAINED, Scorer, check_reward
 from grpo_check.attacks.task import Task, is_correct, read_task
 from grpo_check.attacks.variations import corrected, variations
 from grpo_core.errors import CourseError
+from places import ROOT
 
-from grpo_check import attack, probe
+from grpo_check import attack, packages, probe
+from grpo_utils import model_path
 from grpo_utils.rewards import completion_text, correctness_reward, incremental_format_reward
 
 ROWS = [
@@ -413,7 +414,7 @@ def drifting(scorer, model, folder, minutes, seed):
 
 @pytest.mark.slow
 def test_a_tiny_model_finds_that_length_is_paid(tmp_path):
-    report = attack(length, ROWS, model="tiny-qwen3", minutes=0.3, output_dir=tmp_path / "run")
+    report = attack(length, ROWS, model=model_path("tiny-qwen3"), minutes=0.3, output_dir=tmp_path / "run")
     assert "pays_wrong_completions" in report.codes
     assert (tmp_path / "run" / "replay.html").is_file() and report.page in str(report)
     assert any(one.source == FIRST for one in report.paid)
@@ -431,7 +432,7 @@ def test_ctrl_c_ends_the_training_and_the_report_has_what_there_is(tmp_path, mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "progress_line", line)
-    report = attack(interrupted, ROWS, model="tiny-qwen3", minutes=5, output_dir=tmp_path / "run")
+    report = attack(interrupted, ROWS, model=model_path("tiny-qwen3"), minutes=5, output_dir=tmp_path / "run")
     assert "interrupted" in str(report) and any(one.step == 1 for one in report.paid)
 
 
@@ -487,7 +488,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(command, arguments, said)
 
 
 def test_packages_that_are_missing_are_named_with_the_command_that_installs_them(command, monkeypatch):
-    monkeypatch.setattr(running, "find_spec", lambda name: None if name in ("trl", "peft") else name)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name in ("trl", "peft") else name)
     code, _, err = command("mine.py:short")
     assert code == 2 and "needs the packages 'trl', 'peft'" in err and "pip install trl peft" in err
 
@@ -501,7 +502,7 @@ def test_the_reward_of_the_page_passes_probe(tmp_path):
 
 @pytest.mark.slow
 def test_from_a_terminal(command):
-    code, out, err = command("mine.py:short", "--model", "tiny-qwen3", "--minutes", "0.05")
+    code, out, err = command("mine.py:short", "--model", model_path("tiny-qwen3"), "--minutes", "0.05")
     assert code == 1 and "pays_wrong_completions" in out and err.count("step 1:") == 1
     code, _, err = command("mine.py:short", "--model", "no/such-model")
     assert code == 2 and "no/such-model" in err

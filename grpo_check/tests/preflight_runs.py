@@ -1,14 +1,17 @@
 """A sound run that preflight accepts, and the ways in which tests change it."""
 
+import json
 from functools import cache
 
 from grpo_check.preflights.checking import preflight
 
-from grpo_utils import chat_prompt, math_rewards, model_path, training_arguments
+from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.profiles import CPU
 
 REWARDS, WEIGHTS = math_rewards()
 ROWS = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(40)]
+#: A tiny model of the course.
+TINY = model_path("tiny-qwen3")
 HELDOUT = [{"prompt": chat_prompt(f"What is {n} + 2?"), "answer": str(n + 2)} for n in range(50, 58)]
 
 
@@ -25,7 +28,7 @@ def check(tokenizer=None, arguments=None, without=(), **changes):
     """A preflight of the sound run with something changed, without the lab unless it is asked for."""
     given = training_arguments(CPU, reward_weights=[1.0], per_device_train_batch_size=16)
     given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
-    sound = {"model": "tiny-qwen3", "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
+    sound = {"model": TINY, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
     sound["tokenizer"] = tokenizer or sound_tokenizer()
     return preflight(given, **{**sound, "profile": CPU, "lab": False, **changes})
 
@@ -50,10 +53,17 @@ def seven_billion():
     )  # fmt: skip
 
 
-#: The config file of a sound run.
-SOUND = """
-model_name_or_path: tiny-qwen3
-dataset_name: addition
+def write_addition(folder):
+    """A file of addition problems, as `SOUND` names it."""
+    path = folder / "addition.jsonl"
+    path.write_text("\n".join(map(json.dumps, load_rows("addition", "train", 64))), encoding="utf-8")
+    return path
+
+
+#: The config file of a sound run; `write_addition` writes its rows.
+SOUND = f"""
+model_name_or_path: {TINY}
+dataset_name: addition.jsonl
 reward_funcs: ["mine.py:right"]
 use_peft: true
 learning_rate: 2.0e-3

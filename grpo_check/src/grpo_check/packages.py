@@ -1,0 +1,32 @@
+"""The packages that a check needs beyond those that come with grpo-check, because a TRL project has them."""
+
+from importlib.util import find_spec
+
+from grpo_core.errors import CourseError
+
+#: What reads the arguments of a run, its rows and its tokenizer.
+OF_A_RUN = ("torch", "transformers", "trl", "accelerate", "datasets")
+#: What trains or samples a model.
+OF_A_MODEL = (*OF_A_RUN, "peft")
+#: What reads TRL's tables of completions.
+OF_TABLES = ("numpy", "pyarrow")
+
+
+def require(check: str, packages: tuple[str, ...]) -> None:
+    """Stop before anything else if a check lacks a package.
+
+    >>> require("replay", ("json", "no_such_package"))
+    Traceback (most recent call last):
+    ...
+    grpo_core.errors.CourseError: replay needs the package 'no_such_package', not installed here. Run it in the
+    environment of your TRL project, or: pip install no_such_package
+
+    Raises:
+        CourseError: a package is not installed.
+    """
+    if missing := [name for name in packages if find_spec(name) is None]:
+        named = f"the package{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        raise CourseError(
+            f"{check} needs {named}, not installed here. Run it in the environment of your TRL project, or: "
+            f"pip install {' '.join(missing)}"
+        )
