@@ -18,7 +18,7 @@ from grpo_core.errors import CourseError
 from health_logs import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
 from hypothesis import given
 from hypothesis import strategies as st
-from places import ROOT
+from places import HERE
 
 from grpo_check import Finding
 
@@ -156,7 +156,7 @@ def test_a_rule_finds_the_problem_in_its_example(rule):
 
 
 def test_every_limit_is_used():
-    rules = "".join(path.read_text() for path in (ROOT / "grpo_check" / "health").rglob("*.py"))
+    rules = "".join(path.read_text() for path in (HERE / "src" / "grpo_check" / "health").rglob("*.py"))
     for name in filter(str.isupper, vars(limits)):
         assert f"limits.{name}" in rules, name
 

@@ -181,8 +181,6 @@ def test_seconds_and_steps_follow_the_batch():
     assert planned_steps(run) == 10
     epochs = run_of(max_steps=-1, num_train_epochs=2)
     assert planned_steps(epochs) == 25  # 100 rows, 8 prompts per step, 2 epochs
-    assert planned_steps(replace(epochs, train_is_part=True)) is None
-    assert planned_steps(replace(run, train_is_part=True)) == 10
 
 
 # Real samples of the tiny model

@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 import pytest
+from grpo_check.preflights import misfits
 from grpo_check.preflights import run as of_run
-from grpo_check.preflights import values as of_values
 from grpo_check.preflights.checking import walk
 from grpo_check.preflights.config_file import preflight_file
 from grpo_check.preflights.run import plan
 from grpo_check.preflights.values import Values
 from grpo_core.errors import CourseError
+from grpo_core.gpus import Gpu, parse_gpus
 from preflight_runs import check, on
 from trl import GRPOConfig
 
-from grpo_utils.profiles import PROFILES, Gpu, parse_gpus
+from grpo_utils.profiles import PROFILES
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ QUOTED = {
 @pytest.mark.parametrize(("name", "text"), QUOTED)
 def test_a_value_in_quotes_is_named_with_its_reason_and_stays_a_whole_number(name, text):
     values = Values({name: text}, (GRPOConfig,), from_yaml=True)
-    [finding] = walk(plan(values), of_values.RULES)[0]
+    [finding] = walk(plan(values), misfits.RULES)[0]
     assert finding.code == "text_number" and "quotes" in finding.why
     assert finding.fixes == (f"write {QUOTED[name, text]}.",)
 

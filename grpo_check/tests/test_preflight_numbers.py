@@ -62,7 +62,7 @@ def said_to_do(report):
 def followed(report, arguments, rows):
     """The arguments and rows after the advice on the context was followed; None if it cannot be followed."""
     finding = next(finding for finding in report.findings if finding.code == "prompt_too_long")
-    dropped = re.search(r"drop_long_prompts\(rows, tokenizer, (\d+)\)", " ".join(finding.fixes))
+    dropped = re.search(r"drop the rows whose prompt has more than (\d+) tokens", " ".join(finding.fixes))
     length = re.search(r"max_completion_length=(\d+) or less", " ".join(finding.fixes))
     if not dropped and not length:
         return None

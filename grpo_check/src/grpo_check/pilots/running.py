@@ -43,7 +43,8 @@ class PilotReport(Report):
             of the preflight.
         figures: all figures, or None if nothing was sampled.
         groups: the sampled groups with their texts, scores and lengths.
-        minutes, price, steps: of the planned run, None if not known.
+        minutes, price: of the planned run, None if not known.
+        steps: of the planned run, None if nothing was sampled.
         notes: what else was seen.
     """
 
@@ -81,7 +82,6 @@ class PilotReport(Report):
             learns = f"{learning:.3g} learning (measured forward pass x assumed factor)"
         minutes = "" if self.minutes is None else f", about {self.minutes:.3g} minutes"
         price = "" if self.price is None else f", price {self.price:.2f}"
-        unknown = "steps not known: it has epochs, and only a part of the rows was read; set max_steps (--steps)"
         return {
             "sampled": f"{len(self.groups)} prompt{'s' * (len(self.groups) != 1)} x {self.figures.sampled} completions",
             "tied groups": f"{self.figures.tied} of the groups of {self.figures.size}",
@@ -93,7 +93,7 @@ class PilotReport(Report):
             f"group {reward.spread:.3g}",
             "tokens": f"mean {tokens.mean:.0f}, 95% up to {tokens.usual}, longest {tokens.longest}",
             "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learns}",
-            "planned run": unknown if self.steps is None else f"{self.steps} steps{minutes}{price}",
+            "planned run": f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
         }
 
@@ -172,8 +172,7 @@ def report_on(
         return PilotReport((decide(basis), *warnings), groups=tuple(samples.groups), notes=tuple(notes))
     some, unjudged = judged(run, samples.groups, correct)
     basis, steps = replace(basis, figures=figures(run, some, samples.forward)), planned_steps(run)
-    known = samples.forward is not None and steps is not None
-    minutes = sum(basis.figures.seconds) * steps / 60 if known else None
+    minutes = None if samples.forward is None else sum(basis.figures.seconds) * steps / 60
     cost = None if price is None or minutes is None else price * minutes / 60
     verdict = decide(basis)
     notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]

@@ -1,7 +1,7 @@
 """Find in seconds what would make a run fail or waste it, before any weights are loaded.
 
     >>> from grpo_check import preflight
-    >>> preflight({"per_device_train_batch_size": 64, "learning_rate": 1e-6}, gpu="cpu").ok
+    >>> preflight({"learning_rate": 1e-5}, gpu="l4").ok
     True
 
 `preflight` checks arguments, tokenizer, rows, rewards and machine. It checks only what you pass, and the report

@@ -82,7 +82,7 @@ def preflight(
         answer_column: the column of the gold answers.
         lab: whether to try the rewards in the reward lab, which works best with gold answers.
 
-    >>> report = preflight({"per_device_train_batch_size": 64, "num_generations": 6}, gpu="cpu")
+    >>> report = preflight({"per_device_train_batch_size": 64, "num_generations": 6}, gpu="l4")
     >>> report.ok, report.codes
     (False, {'batch'})
 

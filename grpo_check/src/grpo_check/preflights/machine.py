@@ -122,7 +122,7 @@ def fp16_full(run: Run) -> Iterator[Finding]:
     "a Gemma model in fp16, which overflows",
     why="its activations exceed 65,504, the largest fp16 number, and become NaN.",
     fixes=("use a Qwen model; or set fp16=False and load the model in float32 (slow), or in bf16 on a newer GPU.",),
-    example={"gpu": "t4", "use_cpu": False, "fp16": True, "model": "tiny-gemma3"},
+    example={"gpu": "t4", "use_cpu": False, "fp16": True, "model": "google/gemma-3-1b-it"},
 )
 def gemma_fp16(run: Run) -> Iterator[Finding]:
     """It goes by the model's name, and looks at fp16 autocast as well as at weights in float16."""

@@ -12,7 +12,8 @@ from .values import Values, kinds_of
 RULES: list[Rule] = []
 rule = adding_to(RULES)
 
-UNLIKE_ANY = "correct or remove it."
+#: As many names without a known origin are the settings of a script of your own, not typos.
+FEWEST_OF_A_SCRIPT = 3
 UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
 #: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
 IN_A_FILE = {"model": "write 'model_name_or_path'.", "dataset": "write 'dataset_name'."}
@@ -49,12 +50,13 @@ def unknown_argument(run: Run) -> Iterator[Finding]:
         ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
     )
     unknown = [name for name in run.values.given if name not in run.values.hints]
-    own = [name for name in unknown if run.values.from_yaml and _advice(run.values, name) == UNLIKE_ANY]
-    for name in [name for name in unknown if len(own) < 2 or name not in own]:
+    strange = [name for name in unknown if name not in ADVICE | IN_A_FILE and name not in OF_THE_TRAINER]
+    of_a_script = strange if run.values.from_yaml and len(strange) >= FEWEST_OF_A_SCRIPT else []
+    for name in [name for name in unknown if name not in of_a_script]:
         yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
-    if len(own) > 1:
-        fix = "if a script of your own reads this file, check a file with TRL's keys alone; otherwise remove them."
-        yield found(f"{', '.join(own)} are not keys that trl grpo knows.", fix, why=why)
+    if of_a_script:
+        fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct or remove them."
+        yield found(f"{', '.join(of_a_script)} are not keys that trl grpo knows.", fix, why=why)
 
 
 def _advice(given: Values, name: str) -> str:
@@ -63,7 +65,7 @@ def _advice(given: Values, name: str) -> str:
     if name in OF_THE_TRAINER and name not in known:
         script = " in a script of your own" if given.from_yaml else ""
         return f"pass {name}=… to GRPOTrainer{script}, whose argument it is."
-    return known.get(name) or f"{UNLIKE_ANY}{did_you_mean(str(name), given.hints)}"
+    return known.get(name) or f"correct or remove it.{did_you_mean(str(name), given.hints)}"
 
 
 @rule(
