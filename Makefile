@@ -48,6 +48,7 @@ $(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.tx
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
+	$(BIN)/python -c "from grpo_utils.project import write_libs; write_libs()"
 	@touch $@
 
 lab: setup       ## JupyterLab on the lessons
@@ -66,8 +67,8 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
-	$(PYTHON) scripts/share_templates.py
+templates: setup ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
+	$(BIN)/python scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source
 	$(BIN)/python scripts/build_notebooks.py $(ARGS)

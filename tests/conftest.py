@@ -20,6 +20,7 @@ from grpo_utils.__main__ import read_parameters
 from grpo_utils.evaluation.judging import Evaluation, judge
 from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.project import write_libs
 
 ROOT = Path(__file__).parent.parent
 #: Programs that tests start in another folder; collecting them for doctests would run them here.
@@ -30,6 +31,12 @@ prepare_machine(CPU)  # before any test imports torch
 # A slow machine is not a fault of the code, so there is no time limit for a single example.
 settings.register_profile("course", deadline=None)
 settings.load_profile("course")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Write each template's lib/, which git does not hold; once, before a worker is started that imports from one."""
+    if not hasattr(config, "workerinput"):
+        write_libs()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

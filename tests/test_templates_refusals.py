@@ -1,6 +1,6 @@
 """What a template refuses, in a line or two, before a model is loaded.
 
-A lib/ is the same in every template (test_templates.py), so most of this asks basic_grpo's.
+A lib/ is the same in every template (`grpo_utils.project`), so most of this asks basic_grpo's.
 """
 
 import json
