@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shutil
+from graphlib import TopologicalSorter
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,7 @@ from template_projects import CONFIGURED, OWN_REWARDS, in_folder
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import T4
-from grpo_utils.project import SOURCES, lib_of, new_project, template_names, write_lib
+from grpo_utils.project import SOURCES, imported, lib_of, new_project, template_names, write_lib
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -77,6 +78,11 @@ def test_the_sources_of_a_lib_import_nothing_else_of_the_course():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 assert node.level < 2 and not (node.module or "").startswith("grpo_"), (path, node.lineno)
+
+
+def test_no_two_modules_of_a_lib_need_each_other():
+    """`start` asked `folder` what had changed in a run, and `folder` knows the settings that `start` reads."""
+    TopologicalSorter({name: imported(path) for name, path in SOURCES.items()}).prepare()  # raises for a circle
 
 
 @pytest.mark.parametrize("name", template_names())
