@@ -17,7 +17,7 @@ run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAM
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
 real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
-	$(BIN)/python scripts/train_real.py $(ARGS)
+	$(BIN)/python -m grpo_utils real $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
 	$(PYTEST) -m "not upgrade" --durations 30 --durations-min 10 $(ARGS)

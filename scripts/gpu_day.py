@@ -30,12 +30,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent / "gpu_path"))
 from bench_merge import SIZES as QWEN
 from machine import CARDS, OVERLAY, machine, without_network
-from train_real import write_project
 from transformers import AutoModelForCausalLM, AutoTokenizer, Gemma3TextConfig, Qwen2Config
 
 from grpo_utils import smollm2
 from grpo_utils.errors import CourseError
 from grpo_utils.models import model_path
+from grpo_utils.real.training import write_project
 from grpo_utils.run.measuring import versions
 
 HERE = Path(__file__).parent

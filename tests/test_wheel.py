@@ -14,15 +14,19 @@ from conftest import ROOT
 from setuptools import find_packages
 
 from grpo_utils.project import new_project, template_names
+from grpo_utils.real.training import write_project
 
-#: `new` for all templates into a folder, and where the package is; the arguments are the wheel's folder and that one.
+#: `new` for all templates and the project of `real`, and where the package is. The arguments are the folder of the
+#: installed wheel and that of the projects.
 NEW = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import grpo_utils
 from grpo_utils.project import new_project, template_names
+from grpo_utils.real.training import write_project
 for name in template_names():
     new_project(name, f"{sys.argv[2]}/{name}")
+write_project(f"{sys.argv[2]}/real")
 print(grpo_utils.__file__)
 """
 
@@ -73,8 +77,9 @@ def test_a_project_from_the_wheel_is_the_one_from_a_clone_byte_for_byte(wheel, t
     command = [sys.executable, "-c", NEW, str(tmp_path / "site"), str(tmp_path / "from wheel")]
     said = subprocess.run(command, cwd=tmp_path, env=alone, check=True, capture_output=True, text=True).stdout
     assert Path(said.strip()).is_relative_to(tmp_path / "site")
-    for name in template_names():
-        ours, theirs = new_project(name, tmp_path / "from clone" / name), tmp_path / "from wheel" / name
+    projects = [new_project(name, tmp_path / "from clone" / name) for name in template_names()]
+    for ours in (*projects, write_project(tmp_path / "from clone" / "real")):
+        theirs = tmp_path / "from wheel" / ours.name
         paths = sorted(path.relative_to(ours) for path in ours.rglob("*"))
         assert paths == sorted(path.relative_to(theirs) for path in theirs.rglob("*"))
         files = [str(path) for path in paths if (ours / path).is_file()]

@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from grpo_utils import smollm2
-from grpo_utils.data.extraction import extraction_rows
-from grpo_utils.evaluation.judging import generate_samples
-from grpo_utils.evaluation.statistics import paired_change
-from grpo_utils.export.merging import merge_adapter
-from grpo_utils.rewards.structured import same_json
-from grpo_utils.run.generating import generate
-from grpo_utils.run.measuring import mcnemar_p_value, p_text, wilson_interval
+from .. import smollm2
+from ..data.extraction import extraction_rows
+from ..evaluation.judging import generate_samples
+from ..evaluation.statistics import paired_change
+from ..export.merging import merge_adapter
+from ..profiles import CPU, Profile
+from ..rewards.structured import same_json
+from ..run.generating import generate
+from ..run.measuring import mcnemar_p_value, p_text, wilson_interval
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
 EXAMPLES = 3  # training rows in the prompt of the untrained model
@@ -37,7 +38,7 @@ def sampled_of(rows: int) -> int:
 
 
 def base_result(
-    model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, device: str = "cpu"
+    model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, machine: Profile = CPU
 ) -> dict:
     """The model before training, measured once for each task and split, and kept in ``folder``.
 
@@ -46,12 +47,12 @@ def base_result(
     sizes = rows, sampled_of(rows)
     what = [extraction_rows(task, rows, split), sizes[1], SAMPLES, TEMPERATURE, DECODING]
     named = f"{smollm2.NAME} on {task} before training"
-    measured = partial(measure, model, task, split, *sizes, device)
-    return kept_result(folder / f"base-{task}-{split}{of(device)}", what, named, measured)
+    measured = partial(measure, model, task, split, *sizes, machine)
+    return kept_result(folder / f"base-{task}-{split}-{machine.name}", what, named, measured)
 
 
 def examples_result(
-    model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, device: str = "cpu"
+    model: Path, task: str, folder: Path, split: str = "test", rows: int = ROWS, machine: Profile = CPU
 ) -> dict:
     """The untrained model with examples in its prompt, on a quarter of the rows; kept like `base_result`.
 
@@ -59,13 +60,8 @@ def examples_result(
     """
     what = [extraction_rows(task, count := -(-rows // 4), split), extraction_rows(task, EXAMPLES, "train"), DECODING]
     named = f"{smollm2.NAME} on {task}, untrained, with {EXAMPLES} examples in the prompt"
-    measured = partial(measure_examples, model, task, split, count, device)
-    return kept_result(folder / f"examples-{task}-{split}{of(device)}", what, named, measured)
-
-
-def of(device: str) -> str:
-    """The end of a name for what was measured on a GPU, in another number format; "" for a CPU."""
-    return "" if device == "cpu" else f"-{device}"
+    measured = partial(measure_examples, model, task, split, count, machine)
+    return kept_result(folder / f"examples-{task}-{split}-{machine.name}", what, named, measured)
 
 
 def kept_result(stem: Path, what: list, named: str, measured: Callable[[], dict]) -> dict:
@@ -104,15 +100,12 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object
     return measure(to, task, *how, **options)
 
 
-def loaded(model: Path, device: str) -> tuple:
-    """The model on a device, in the number format that is fast there, and its tokenizer."""
-    import torch
+def loaded(model: Path, machine: Profile) -> tuple:
+    """The model on a machine, in the number format in which it trains there, and its tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    on_gpu = device == "cuda"
-    fast = torch.cuda.is_bf16_supported(including_emulation=False) if on_gpu else smollm2.fast_bf16()
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype="bfloat16" if fast else "float32").to(device)
-    return policy, AutoTokenizer.from_pretrained(model)
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=smollm2.dtype_on(machine))
+    return policy.to("cpu" if machine.name == "cpu" else "cuda"), AutoTokenizer.from_pretrained(model)
 
 
 def measure(
@@ -121,13 +114,13 @@ def measure(
     split: str = "test",
     prompts_greedy: int = ROWS,
     prompts_sampled: int = SAMPLED_ROWS,
-    device: str = "cpu",
+    machine: Profile = CPU,
 ) -> dict:
     """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both.
 
     For the task *older*, ``wrong_person`` says which greedy answers describe the other person without an error.
     """
-    policy, tokenizer = loaded(model, device)
+    policy, tokenizer = loaded(model, machine)
     rows = extraction_rows(task, prompts_greedy, split)
     prompts = [row["prompt"] for row in rows]
     greedy = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
@@ -146,12 +139,12 @@ def measure(
     return result
 
 
-def measure_examples(model: Path, task: str, split: str, count: int, device: str = "cpu") -> dict:
+def measure_examples(model: Path, task: str, split: str, count: int, machine: Profile = CPU) -> dict:
     """Which held-out prompts the model answers correctly if training rows are earlier turns of the chat; greedily.
 
     The examples are the first training rows, not chosen.
     """
-    policy, tokenizer = loaded(model, device)
+    policy, tokenizer = loaded(model, machine)
     turns = []
     for row in extraction_rows(task, EXAMPLES, "train"):
         turns += [row["prompt"][-1], {"role": "assistant", "content": row["answer"]}]

@@ -1,12 +1,12 @@
 """Train SmolLM2-135M-Instruct, a real language model, and measure what it gained: `make real`.
 
-    python scripts/train_real.py                              orders as JSON: 70 steps, on the GPU if there is one
-    python scripts/train_real.py --profile cpu                on the CPU also where there is a GPU
-    python scripts/train_real.py --task older --seed 1        another task, another seed
-    python scripts/train_real.py --learning_rate 1.0e-4       any setting of the template, as for its train.py
-    python scripts/train_real.py --split dev                  measured on the rows for choosing settings
+    python -m grpo_utils real                             orders as JSON: 70 steps, on the GPU if there is one
+    python -m grpo_utils real --profile cpu               on the CPU also where there is a GPU
+    python -m grpo_utils real --task older --seed 1       another task, another seed
+    python -m grpo_utils real --learning_rate 1.0e-4      any setting of the template, as for its train.py
+    python -m grpo_utils real --split dev                 measured on the rows for choosing settings
 
-The training is templates/structured_output with the three files of real_project, which its users change: data.py,
+The training is templates/structured_output with the three files of project/, which its users change: data.py,
 rewards.py and config.yaml. So Ctrl-C saves a checkpoint, and the same command continues.
 """
 
@@ -20,7 +20,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from measure_real import (
+from .. import smollm2
+from ..data.extraction import SENTENCES
+from ..errors import CourseError
+from ..install import check_gpu
+from ..profiles import CPU, CPU_ENVIRONMENT, PROFILES, THREADS, Profile, prepare_machine
+from ..project import copy_template
+from .measuring import (
     ROWS,
     SAMPLES,
     base_result,
@@ -33,29 +39,27 @@ from measure_real import (
     transcripts,
 )
 
-from grpo_utils import smollm2
-from grpo_utils.data.extraction import SENTENCES
-from grpo_utils.errors import CourseError
-from grpo_utils.install import check_gpu
-from grpo_utils.profiles import CPU_ENVIRONMENT, PROFILES, THREADS, Profile, prepare_machine
-from grpo_utils.project import LEFT_OUT, TEMPLATES
-
-HERE = Path(__file__).parent
+PROJECT = Path(__file__).parent / "project"
 #: Where `make real` leaves its run; and what runs share, which stays when a finished run is renamed.
 OUTPUTS, SHARED = Path("outputs/real"), Path("outputs/real-shared")
 TASKS = tuple(SENTENCES)  # the first is the default
 
 
-def main() -> None:
-    """Fetch the model, measure it, train it, merge the adapter, and measure again."""
-    arguments, options = parse()
+def main(arguments: argparse.Namespace, options: list[str]) -> None:
+    """Fetch the model, measure it, train it, merge the adapter, and measure again; ``options`` are for train.py.
+
+    Raises:
+        CourseError: an impossible number of rows, too little memory, or the model cannot be fetched.
+    """
+    if arguments.rows < 2:
+        raise CourseError(f"--rows is {arguments.rows}; measure at least 2 prompts.")
     machine, reason = smollm2.find_machine(arguments.profile)
     prepare_machine(machine, threads=os.cpu_count())
     if machine.name == "cpu":
         smollm2.check_memory()
     model = smollm2.fetch()
     print(f"On {check_gpu(machine)} ({reason}), in {smollm2.dtype_on(machine)}.\n{expected_time(machine)}")
-    what = model, arguments.task, SHARED, arguments.split, arguments.rows, device_of(machine)
+    what = model, arguments.task, SHARED, arguments.split, arguments.rows, machine
     before, examples = base_result(*what), examples_result(*what)
     print(f"Before training: {rates_line(before)}")
     folder = folder_of(arguments.task, arguments.seed)
@@ -63,6 +67,17 @@ def main() -> None:
     after = run_once(model, arguments.task, arguments.seed, folder, options, *how, machine=machine)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}\n{examples_line(examples, after)}")
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `main`; what they do not name is left for train.py."""
+    parser.add_argument("--task", choices=TASKS, default=TASKS[0])
+    parser.add_argument("--seed", type=int, default=0)
+    measured = f"held-out prompts to measure (default {ROWS}; {SAMPLES} samples each for an eighth of them)"
+    parser.add_argument("--rows", type=int, default=ROWS, help=measured)
+    parser.add_argument("--profile", choices=("auto", *PROFILES), default="auto", help="cpu: leave a GPU alone")
+    what = "the held-out rows: dev to choose settings, test only to report"
+    parser.add_argument("--split", choices=("dev", "test"), default="test", help=what)
 
 
 def expected_time(machine: Profile) -> str:
@@ -77,15 +92,6 @@ def expected_time(machine: Profile) -> str:
     if smollm2.dtype_on(machine) == "bfloat16":
         return f"{expected}about half an hour on two cores."
     return f"{smollm2.SLOW_IN_BF16}\n{expected}80 minutes to two hours on two cores."
-
-
-def device_of(machine: Profile) -> str:
-    """The device on which a model is measured.
-
-    >>> device_of(PROFILES["cpu"]), device_of(PROFILES["t4"])
-    ('cpu', 'cuda')
-    """
-    return "cpu" if machine.name == "cpu" else "cuda"
 
 
 def machine_options(machine: Profile, given: Sequence[str]) -> list[str]:
@@ -116,7 +122,7 @@ def run_once(
     folder: Path,
     options: list[str],
     *how: object,
-    machine: Profile = PROFILES["cpu"],
+    machine: Profile = CPU,
 ) -> dict:
     """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json.
 
@@ -128,30 +134,12 @@ def run_once(
         print(f"The run in {folder} was trained, but not measured. It is measured now.")
     else:
         train(model, task, seed, folder, options, machine)
-    after = measure_merged(model, folder / "model", folder / "merged", task, *how, device=device_of(machine))
+    after = measure_merged(model, folder / "model", folder / "merged", task, *how, machine=machine)
     result.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
     return after
 
 
-def parse() -> tuple[argparse.Namespace, list[str]]:
-    """The task and seed, and what is left for train.py."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--task", choices=TASKS, default=TASKS[0])
-    parser.add_argument("--seed", type=int, default=0)
-    measured = f"held-out prompts to measure (default {ROWS}; {SAMPLES} samples each for an eighth of them)"
-    parser.add_argument("--rows", type=int, default=ROWS, help=measured)
-    parser.add_argument("--profile", choices=("auto", *PROFILES), default="auto", help="cpu: leave a GPU alone")
-    what = "the held-out rows: dev to choose settings, test only to report"
-    parser.add_argument("--split", choices=("dev", "test"), default="test", help=what)
-    arguments, options = parser.parse_known_args()
-    if arguments.rows < 2:
-        parser.error(f"--rows is {arguments.rows}; measure at least 2 prompts")
-    return arguments, options
-
-
-def train(
-    model: Path, task: str, seed: int, folder: Path, options: list[str], machine: Profile = PROFILES["cpu"]
-) -> None:
+def train(model: Path, task: str, seed: int, folder: Path, options: list[str], machine: Profile = CPU) -> None:
     """Run the template's train.py on a copy of the template; a finished run in the folder is renamed by it."""
     project = write_project(SHARED / "project")
     command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
@@ -161,7 +149,8 @@ def train(
     if machine.name == "cpu":
         cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
         environment |= CPU_ENVIRONMENT | dict.fromkeys(THREADS, cores)
-    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [str(TEMPLATES.parent), os.environ.get("PYTHONPATH")]))}
+    packages = str(Path(__file__).parents[2])  # the project imports grpo_utils, for its rows and rewards
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")]))}
     before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for train.py, which saves a checkpoint
     done = subprocess.run(command, cwd=project, env=os.environ | environment | paths)
     signal.signal(signal.SIGINT, before)
@@ -169,17 +158,9 @@ def train(
         sys.exit(done.returncode)
 
 
-def write_project(folder: Path) -> Path:
-    """The template with this folder's data, rewards and settings."""
-    shutil.copytree(TEMPLATES / "structured_output", folder, ignore=LEFT_OUT, dirs_exist_ok=True)
-    shutil.copytree(HERE / "real_project", folder, dirs_exist_ok=True)
-    return folder
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except CourseError as error:
-        sys.exit(f"Error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("Stopped. The same command continues.")
+def write_project(folder: str | Path) -> Path:
+    """The template with the data, rewards and settings of `PROJECT`."""
+    copy_template("structured_output", Path(folder))
+    for path in PROJECT.glob("*.*"):
+        shutil.copy(path, folder)
+    return Path(folder)
