@@ -17,7 +17,7 @@ run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAM
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
 real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
-	$(BIN)/python scripts/train_real.py $(ARGS)
+	$(BIN)/python -m grpo_utils real $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
 	$(PYTEST) -m "not upgrade" --durations 30 --durations-min 10 $(ARGS)
@@ -48,6 +48,7 @@ $(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.tx
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
+	$(BIN)/python -c "from grpo_utils.project import write_libs; write_libs()"
 	@touch $@
 
 lab: setup       ## JupyterLab on the lessons
@@ -66,8 +67,8 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
-	$(PYTHON) scripts/share_templates.py
+templates: setup ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
+	$(BIN)/python scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source
 	$(BIN)/python scripts/build_notebooks.py $(ARGS)

@@ -1,4 +1,4 @@
-"""Run a lesson, start a project from a template, or show a report, this machine's profile or solved exercises."""
+"""Run a lesson, train a real model, start a project, or show a report, this machine's profile or solved exercises."""
 
 import argparse
 import ast
@@ -16,6 +16,7 @@ from grpo_core.training.measuring import before_after
 from .exercises import exercise_table
 from .profiles import find_profile
 from .project import new_project, template_names
+from .real import training as real
 from .runs import read_report
 from .share import block, where_to_paste
 
@@ -141,8 +142,8 @@ def first_training(folder: Path) -> str:
     return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line)
 
 
-def parse() -> argparse.Namespace:
-    """The command line."""
+def parse() -> tuple[argparse.Namespace, list[str]]:
+    """The command line, and the options of `real` that are for train.py."""
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     lesson = commands.add_parser("run", help="run a lesson from beginning to end, without a browser")
@@ -166,12 +167,17 @@ def parse() -> argparse.Namespace:
     project = commands.add_parser("new", help="start a project from a template, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help=", ".join(template_names()))
     project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
-    return parser.parse_args()
+    what = "train SmolLM2, a real language model, and measure what it gained; any other option is a setting of train.py"
+    real.add_arguments(commands.add_parser("real", help=what, description=real.__doc__.splitlines()[0]))
+    arguments, options = parser.parse_known_args()
+    if options and arguments.command != "real":
+        parser.error(f"unrecognized arguments: {' '.join(options)}")
+    return arguments, options
 
 
 def main() -> None:
     """Run the command; an error that the user can fix prints one message, not a traceback."""
-    arguments = parse()
+    arguments, options = parse()
     try:
         if arguments.command == "run":
             run(arguments)
@@ -180,6 +186,8 @@ def main() -> None:
             print(f"profile: {profile.name}\nreason: {reason}\nsizes: {profile.why}\nevidence: {profile.evidence}")
         elif arguments.command == "exercises":
             print(exercise_table(arguments.folder))
+        elif arguments.command == "real":
+            real.main(arguments, options)
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
         else:
@@ -187,7 +195,8 @@ def main() -> None:
     except CourseError as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        sys.exit("Stopped. The next run keeps this unfinished one under a new name.")
+        kept = "The next run keeps this unfinished one under a new name."
+        sys.exit(f"Stopped. {'The same command continues.' if arguments.command == 'real' else kept}")
 
 
 if __name__ == "__main__":

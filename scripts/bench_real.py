@@ -23,7 +23,10 @@ from benches import (
     train_missing,
     write_between,
 )
-from measure_real import (
+
+from grpo_utils import paired_change, smollm2
+from grpo_utils.evaluation.statistics import Change, Rate, paired_difference
+from grpo_utils.real.measuring import (
     MEASURES,
     ROWS,
     SAMPLED_ROWS,
@@ -33,10 +36,7 @@ from measure_real import (
     measure_merged,
     rates,
 )
-from train_real import SHARED, TASKS, run_once
-
-from grpo_utils import paired_change, smollm2
-from grpo_utils.evaluation.statistics import Change, Rate, paired_difference
+from grpo_utils.real.training import SHARED, TASKS, run_once
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
 SETTINGS = Path(__file__).parent.parent / "docs" / "settings.md"

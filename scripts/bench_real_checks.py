@@ -22,9 +22,9 @@ import yaml
 from bench_estimate import resident
 from benches import only_write, provenance, put, read_stored, train_missing
 from grpo_check.preflights.estimate import GIB
-from train_real import HERE, SHARED, write_project
 
 from grpo_utils import smollm2
+from grpo_utils.real.training import PROJECT, SHARED, write_project
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "The checks on a real model"
 STEPS, PROMPTS, HELDOUT = 20, 32, 64
@@ -95,7 +95,7 @@ def arguments_of(case: Case, folder: Path, weights: list[float]) -> dict:
     from trl import GRPOConfig
 
     known = GRPOConfig.__dataclass_fields__
-    own = yaml.safe_load((HERE / "real_project" / "config.yaml").read_text(encoding="utf-8"))
+    own = yaml.safe_load((PROJECT / "config.yaml").read_text(encoding="utf-8"))
     usual = {name: value for name, value in own.items() if name in known}
     usual |= dict(output_dir=str(folder), bf16=smollm2.fast_bf16(), max_steps=STEPS, save_strategy="no")
     return usual | dict(reward_weights=weights, disable_tqdm=True) | case.changes

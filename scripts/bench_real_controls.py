@@ -18,10 +18,10 @@ from statistics import fmean
 
 from bench_real import changes_of, curves, packed
 from benches import only_write, provenance, put, read_stored, train_missing
-from measure_real import SAMPLES, TEMPERATURE, measure, measure_merged, rates
-from train_real import SHARED, write_project
 
 from grpo_utils import smollm2
+from grpo_utils.real.measuring import SAMPLES, TEMPERATURE, measure, measure_merged, rates
+from grpo_utils.real.training import SHARED, write_project
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Controls on a real model"
 CONTROLS = Path(__file__).parent / "real_controls"
@@ -49,7 +49,7 @@ def base(task: str) -> dict:
     kept = SHARED / "controls" / f"base-{task}.json"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        found = measure(smollm2.fetch(), task, "test", PROMPTS, SAMPLED, device="cuda" if on_gpu() else "cpu")
+        found = measure(smollm2.fetch(), task, "test", PROMPTS, SAMPLED, machine=smollm2.find_machine("auto")[0])
         kept.write_text(json.dumps(found) + "\n", encoding="utf-8")
     return json.loads(kept.read_text(encoding="utf-8"))
 
@@ -60,8 +60,7 @@ def train(task: str, arm: str, steps: int, seed: int) -> dict:
     kept = folder / "result.json"
     if not kept.exists():
         run_template(folder, task, arm, steps, seed)
-        device = "cuda" if on_gpu() else "cpu"
-        how = (task, "test", PROMPTS, SAMPLED, device)
+        how = (task, "test", PROMPTS, SAMPLED, smollm2.find_machine("auto")[0])
         found = measure_merged(smollm2.fetch(), folder / "run" / "model", folder / "merged", *how)
         kept.write_text(json.dumps(found) + "\n", encoding="utf-8")
     after = json.loads(kept.read_text(encoding="utf-8"))

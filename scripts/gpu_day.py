@@ -32,11 +32,11 @@ from bench_merge import SIZES as QWEN
 from grpo_core.errors import CourseError
 from grpo_core.training.measuring import versions
 from machine import CARDS, OVERLAY, machine, without_network
-from train_real import write_project
 from transformers import AutoModelForCausalLM, AutoTokenizer, Gemma3TextConfig, Qwen2Config
 
 from grpo_utils import smollm2
 from grpo_utils.models import model_path
+from grpo_utils.real.training import write_project
 
 HERE = Path(__file__).parent
 ROOT, OUTPUTS = HERE.parent, Path("outputs/gpu-day")

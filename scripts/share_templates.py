@@ -1,6 +1,5 @@
 """Write the lib/ of each template, what it shares with basic_grpo, and the T4 profile's sizes: `make templates`."""
 
-import ast
 import re
 import shutil
 import sys
@@ -9,12 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 from grpo_utils.profiles import T4  # noqa: E402
+from grpo_utils.project import write_libs  # noqa: E402
 
 TEMPLATES = ROOT / "templates"
-#: The modules of a lib/: those that lessons use too, and those that only templates need.
-SOURCES = {path.stem: path for folder in ("grpo_utils/run", "templates/_lib") for path in (ROOT / folder).glob("*.py")}
 TASK = ("rewards.py", "data.py", "test_rewards.py")
-COMMON = (".gitignore", ".env.example", "requirements-unsloth.txt")
+COMMON = (".gitignore", ".env.example", "lib.py", "requirements-unsloth.txt")
 
 #: Each template, and the files that it shares with basic_grpo.
 SHARED = {
@@ -23,9 +21,9 @@ SHARED = {
     "multi_stage": (*COMMON, *TASK, "requirements.txt"),
     "structured_output": (*COMMON, "train.py"),
     "code_reward": (*COMMON, "train.py", "requirements.txt"),
-    "own_data": (".gitignore", "requirements-unsloth.txt"),
+    "own_data": (".gitignore", "lib.py", "requirements-unsloth.txt"),
     "tool_agent": (*COMMON, "requirements.txt"),
-    "scale_out": (*TASK, ".gitignore", ".env.example"),
+    "scale_out": (*TASK, ".gitignore", ".env.example", "lib.py"),
 }
 
 #: What a template's config.yaml takes from the T4 profile. (tool_agent's episodes need more tokens, and scale_out has
@@ -49,37 +47,6 @@ NOT_FOLLOWED = {
 }
 
 
-def imported(path: Path) -> set[str]:
-    """The modules of lib/ that a file imports: ``from lib.rows``, ``from lib import start`` or ``from .rows``."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.level or re.match(r"lib\b", node.module)):
-            found |= {(node.module or "").rpartition(".")[2], *(alias.name for alias in node.names)}
-    return found & set(SOURCES)
-
-
-def lib_of(template: str) -> dict[str, Path]:
-    """The sources of a template's lib/: the modules that its own files import, and what those import; {} for none.
-
-    Nothing imports ``report``, which is a command.
-    """
-    new = set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
-    if not new:
-        return {}
-    names, new = {"__init__"}, new | {"report"}
-    while new:
-        names |= new
-        new = set().union(*(imported(SOURCES[name]) for name in new)) - names
-    return {SOURCES[name].name: SOURCES[name] for name in names}
-
-
-def in_lib(path: Path) -> str:
-    """The text of a source in a template's lib/, where the first line names the source."""
-    [version] = re.findall(r'^__version__ = "(.*)"$', (ROOT / "grpo_utils" / "__init__.py").read_text(), re.MULTILINE)
-    head = f"# Generated from grpo_utils {version}, {path.relative_to(ROOT).as_posix()}; the same in every template.\n"
-    return head + path.read_text(encoding="utf-8")
-
-
 def followed(config: str, template: str) -> str:
     """The text of a template's config.yaml with the T4 profile's sizes; comments keep their column.
 
@@ -100,11 +67,7 @@ def main() -> None:
     for name, files in SHARED.items():
         for file in files:
             shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)
-        lib = TEMPLATES / name / "lib"
-        shutil.rmtree(lib, ignore_errors=True)
-        for file, path in lib_of(name).items():
-            lib.mkdir(exist_ok=True)
-            (lib / file).write_text(in_lib(path), encoding="utf-8")
+    write_libs()
 
 
 if __name__ == "__main__":

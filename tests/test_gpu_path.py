@@ -182,13 +182,13 @@ def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path)
 
 
 def test_make_real_trains_on_a_t4(real_model, machines, tmp_path):
-    """`train_real.py` starts train.py in a process of its own, so each Python process of the command has the card."""
+    """The command starts train.py in a process of its own, so each Python process of the command has the card."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys\nif any(word.endswith(('train.py', 'train_real.py')) for word in sys.orig_argv): import start\n"
+        "import sys\nif {'train.py', 'real'} & set(sys.orig_argv): import start\n"
     )
     card = machines("t4")
     environment = card | {"PYTHONPATH": os.pathsep.join([str(tmp_path), card["PYTHONPATH"]])}
-    said = ran([str(ROOT / "scripts" / "train_real.py"), *SMALL_RUN], tmp_path, environment, 1800)
+    said = ran(["-m", "grpo_utils", "real", *SMALL_RUN], tmp_path, environment, 1800)
     assert "On Tesla T4" in said and "in float32" in said and "10 to 20 minutes on a T4" in said
     assert "3 examples in the prompt, untrained: greedy" in said
     report = json.loads((tmp_path / "outputs/real/report.json").read_text(encoding="utf-8"))

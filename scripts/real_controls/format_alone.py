@@ -1,4 +1,4 @@
-"""A control in place of real_project/rewards.py: it pays for one flat JSON object alone, whatever the object says."""
+"""A control in place of the rewards.py of `make real`: it pays for one flat JSON object alone, whatever it says."""
 
 from true_rewards import alone_reward, is_in_form, is_right
 

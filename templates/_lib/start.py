@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from .folder import changes
-
 if TYPE_CHECKING:
     from datasets import Dataset
     from trl import GRPOConfig, ModelConfig
@@ -284,18 +282,3 @@ def check_enough(settings: Settings, rows: int, found: str) -> None:
             f"Error: {found}, and each step needs {needed} different prompts "
             "(completions / num_generations). Add rows, or use a smaller batch."
         )
-
-
-def entries(settings: Settings, family: str) -> dict:
-    """The report's entries besides the results."""
-    run, training, model = settings.run, settings.training, settings.model
-    return {
-        "profile": settings.profile,
-        "family": family,
-        "model": model.model_name_or_path,
-        "backend": "unsloth" if run.use_unsloth else "transformers",
-        "load_in_4bit": model.load_in_4bit,
-        "seed": training.seed,
-        "changes": changes(Path(training.output_dir)),
-        "config": {"run": vars(run), "training": training.to_dict(), "model": vars(model)},  # to_dict hides hub_token
-    }

@@ -15,6 +15,7 @@ from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from trl import GRPOTrainer
 
+from .folder import changes
 from .policy import keep_trainable_fp32
 from .resuming import resume, state_of
 from .scoring import RewardError, guarded
@@ -137,6 +138,21 @@ def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
     if stop.asked:
         raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command continues from there.")
     return clock.before + seconds
+
+
+def entries(settings: Settings, family: str) -> dict:
+    """The report's entries about what was trained, and how; `outcome` has those about the training itself."""
+    run, training, model = settings.run, settings.training, settings.model
+    return {
+        "profile": settings.profile,
+        "family": family,
+        "model": model.model_name_or_path,
+        "backend": "unsloth" if run.use_unsloth else "transformers",
+        "load_in_4bit": model.load_in_4bit,
+        "seed": training.seed,
+        "changes": changes(Path(training.output_dir)),
+        "config": {"run": vars(run), "training": training.to_dict(), "model": vars(model)},  # to_dict hides hub_token
+    }
 
 
 def outcome(trainer: GRPOTrainer, seconds: float) -> dict:

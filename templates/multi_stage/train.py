@@ -23,7 +23,7 @@ from lib.loading import load_policy
 from lib.measuring import finish, summary
 from lib.resuming import load_adapter
 from lib.scoring import rehearse
-from lib.training import build_trainer, outcome, save, short_enough, train
+from lib.training import build_trainer, entries, outcome, save, short_enough, train
 from plan import options_of, read_stages, rewards_of
 from rewards import REWARDS, is_in_form, is_right
 
@@ -88,7 +88,7 @@ def main(settings: start.Settings) -> None:
         folder,
         results[0],
         results[-1],
-        **start.entries(settings, policy.config.model_type),
+        **entries(settings, policy.config.model_type),
         stages=reports,
         steps=sum(report["steps"] for report in reports),
         train_seconds=sum(report["train_seconds"] for report in reports),

@@ -21,7 +21,7 @@ from evaluate import Accuracy, KeepBefore, numbered
 from lib.folder import begin
 from lib.measuring import finish
 from lib.scoring import rehearse
-from lib.training import Lines, build_trainer, outcome, save, short_enough, train
+from lib.training import Lines, build_trainer, entries, outcome, save, short_enough, train
 from rewards import REWARDS
 from trl import get_peft_config
 
@@ -59,7 +59,7 @@ def main(settings: start.Settings) -> None:
             folder,
             KeepBefore.read(folder),
             after,
-            **start.entries(settings, policy.config.model_type),
+            **entries(settings, policy.config.model_type),
             engine=engine_name(),
             processes=training.world_size,
             **outcome(trainer, seconds),

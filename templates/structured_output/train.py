@@ -21,7 +21,7 @@ from lib.generating import generate
 from lib.loading import load_policy
 from lib.measuring import finish
 from lib.scoring import rehearse
-from lib.training import build_trainer, outcome, save, short_enough, train
+from lib.training import build_trainer, entries, outcome, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right
 
 
@@ -59,7 +59,7 @@ def main(settings: start.Settings) -> None:
         folder,
         before,
         after,
-        **start.entries(settings, policy.config.model_type),
+        **entries(settings, policy.config.model_type),
         **outcome(trainer, seconds),
         wall_seconds=time.perf_counter() - started,
     )

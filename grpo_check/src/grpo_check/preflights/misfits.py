@@ -55,7 +55,7 @@ def unknown_argument(run: Run) -> Iterator[Finding]:
     for name in [name for name in unknown if name not in of_a_script]:
         yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
     if of_a_script:
-        fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct or remove them."
+        fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct them."
         yield found(f"{', '.join(of_a_script)} are not keys that trl grpo knows.", fix, why=why)
 
 
