@@ -105,10 +105,13 @@ def tables() -> dict[str, str]:
 def with_tables(page: str) -> str:
     """A page with all its tables as the code is now."""
     for name, new in tables().items():
-        begin = BEGIN.format(name)
-        whole = f"{begin}\n{new}\n\n{END}"
-        page = re.sub(f"{re.escape(begin)}.*?{END}", lambda _, whole=whole: whole, page, flags=re.DOTALL)
+        page = with_table(page, BEGIN.format(name), new)
     return page
+
+
+def with_table(page: str, begin: str, new: str) -> str:
+    """A page with ``new`` between the mark ``begin`` and the end of its table; a page without the mark as it is."""
+    return re.sub(f"{re.escape(begin)}.*?{END}", lambda _: f"{begin}\n{new}\n\n{END}", page, flags=re.DOTALL)
 
 
 def main() -> None:

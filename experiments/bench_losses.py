@@ -1,7 +1,7 @@
 """Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
 
-    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks
-    python scripts/bench_losses.py --write   only write the table, from scripts/bench_losses.json
+    python experiments/bench_losses.py           train what experiments/bench_losses.json lacks
+    python experiments/bench_losses.py --write   only write the table, from experiments/bench_losses.json
 
 A row is one training run. It is stored as soon as it is complete, so an interrupted bench continues where it stopped.
 """

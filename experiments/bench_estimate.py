@@ -1,7 +1,7 @@
 """Measure the errors of the memory and time estimates, and write the measured half of docs/preflight.md.
 
-    python scripts/bench_estimate.py
-    python scripts/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
+    python experiments/bench_estimate.py
+    python experiments/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
 
 Each case runs on a CPU, in one thread and a fresh process. The script compares the peak resident memory (minus the
 memory after the imports) and the CPU seconds per step with `estimate_memory` and `estimate_minutes`.
@@ -14,8 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from address import ROOT
-from benches import measured_on, provenance, refuse_arguments, write_below
+from benches import ROOT, measured_on, provenance, refuse_arguments, write_below
 
 from grpo_check.preflight.estimate import (
     GIB,

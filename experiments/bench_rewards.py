@@ -1,6 +1,6 @@
 """Measure the numbers in docs/rewards.md and write its second half.
 
-    python scripts/bench_rewards.py
+    python experiments/bench_rewards.py
 
 It uses one core. Speeds are the best of three passes over chat completions; `correctness_reward` never gets the same
 number twice. GSM8K rows come from the file in GSM8K_FILE; without it, the page says that they were not measured.
@@ -16,8 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hostile
-from address import ROOT
-from benches import measured_on, peak_memory, provenance, refuse_arguments, write_below
+from benches import ROOT, measured_on, peak_memory, provenance, refuse_arguments, write_below
 
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases

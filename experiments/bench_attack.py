@@ -1,16 +1,16 @@
 """Attack the rewards of tests/attack_zoo, and count what is found.
 
-    python scripts/bench_attack.py                  the attacks that scripts/bench_attack.json lacks: hours in all
-    python scripts/bench_attack.py NAME ...         only some rewards
-    python scripts/bench_attack.py --seed 1 NAME    another seed
-    python scripts/bench_attack.py --write          only write the section of docs/attack.md
+    python experiments/bench_attack.py                  the attacks that bench_attack.json lacks: hours in all
+    python experiments/bench_attack.py NAME ...         only some rewards
+    python experiments/bench_attack.py --seed 1 NAME    another seed
+    python experiments/bench_attack.py --write          only write the section of docs/attack.md
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
 written, so several of these commands can run at once, each on cores of its own.
 
 A finding may name another fault than the one that its author built into a reward. So a reader compares the report with
 the fault that the zoo records, and writes ``"shows_fault"`` and ``"by_policy"`` (true or false) into the rows of
-scripts/bench_attack.json. If the policy wrote such a completion, ``"first_step"`` is the first step in which it did.
+bench_attack.json. If the policy wrote such a completion, ``"first_step"`` is the first step in which it did.
 """
 
 import argparse
@@ -24,8 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill, indent
 
-from address import ROOT
-from benches import measured_on, provenance, read_stored, write_below
+from benches import ROOT, measured_on, provenance, read_stored, write_below
 
 from grpo_utils.evaluation.statistics import Rate
 

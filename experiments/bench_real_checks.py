@@ -1,7 +1,7 @@
 """Try the checks on the real model: what they say of 12 configurations, and what training then does.
 
-    python scripts/bench_real_checks.py            run what scripts/bench_real_checks.json lacks: an hour in all
-    python scripts/bench_real_checks.py --write    only write the section of docs/results.md
+    python experiments/bench_real_checks.py            run what experiments/bench_real_checks.json lacks: an hour in all
+    python experiments/bench_real_checks.py --write    only write the section of docs/results.md
 
 Six of them were chosen to fail before any check saw one. Each gets a preflight and a pilot, is trained for some steps
 with `HealthCallback`, and answers held-out prompts greedily before and after. It *learned* if the share of correct

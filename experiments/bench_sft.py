@@ -1,7 +1,7 @@
 """Continue an SFT adapter with GRPO or with more SFT, and write a section of docs/results.md.
 
-    python scripts/bench_sft.py           train what scripts/bench_sft.json lacks
-    python scripts/bench_sft.py --write   only write the section, from scripts/bench_sft.json
+    python experiments/bench_sft.py           train what experiments/bench_sft.json lacks
+    python experiments/bench_sft.py --write   only write the section, from experiments/bench_sft.json
 
 The task, the rows, the two arms and their settings are those of lesson 09. Both arms start from the same adapter and
 have the same constant learning rate. GRPO samples from all new prompts, so every sample is part of the run.

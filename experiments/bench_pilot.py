@@ -1,7 +1,7 @@
 """Compare the verdicts of `pilot` with real training runs, and write the measured half of docs/pilot.md.
 
-    python scripts/bench_pilot.py           run what is missing, then write the page
-    python scripts/bench_pilot.py --write   only write the page, from scripts/bench_pilot.json
+    python experiments/bench_pilot.py           run what is missing, then write the page
+    python experiments/bench_pilot.py --write   only write the page, from experiments/bench_pilot.json
 
 Each configuration of a tiny model is piloted, then trained for a few steps and evaluated on held-out rows before and
 after. A configuration "learned" if its held-out strict accuracy rose with p < 0.05 in the paired test. Strict accuracy
@@ -19,10 +19,7 @@ from itertools import islice, product
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent / "tiny"))
-
-from address import ROOT
-from benches import measured_on, only_write, read_stored, versions_text, write_below
+from benches import ROOT, measured_on, only_write, read_stored, versions_text, write_below
 from mixture import rows as mixture_rows
 
 from grpo_check.findings import Finding

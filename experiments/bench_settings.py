@@ -1,7 +1,7 @@
 """Measure what single settings do, draw the figures of docs/settings.md, and write that page's second half.
 
-    python scripts/bench_settings.py           train and evaluate all runs
-    python scripts/bench_settings.py --write   only draw and write, from scripts/bench_settings.json
+    python experiments/bench_settings.py           train and evaluate all runs
+    python experiments/bench_settings.py --write   only draw and write, from experiments/bench_settings.json
 
 Each run trains the tiny model for a few steps with one setting changed. Three seeds show how runs differ by chance.
 """
@@ -12,8 +12,7 @@ from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
-from address import ROOT
-from benches import difference_text, measured_on, only_write, provenance, read_stored, write_below
+from benches import ROOT, difference_text, measured_on, only_write, provenance, read_stored, write_below
 from svg import save_svg
 from tiny_runs import held_out, train_tiny
 

@@ -1,10 +1,10 @@
 """Train on stale samples and on samples of another policy, and write a section of docs/results.md.
 
-    python scripts/bench_stale.py           train what scripts/bench_stale.json lacks
-    python scripts/bench_stale.py --write   only write the section, from scripts/bench_stale.json
+    python experiments/bench_stale.py           train what experiments/bench_stale.json lacks
+    python experiments/bench_stale.py --write   only write the section, from experiments/bench_stale.json
 
-All arms take the same number of samples and steps. They differ in the sampler (`scripts/stale_trainer.py`) and in what
-corrects the difference.
+All arms take the same number of samples and steps. They differ in the sampler (`stale_trainer.py`) and in what corrects
+the difference.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Train with the true reward and with two controls, and write a section of docs/results.md.
 
-    python scripts/bench_controls.py           train what scripts/bench_controls.json lacks
-    python scripts/bench_controls.py --write   only write the section, from scripts/bench_controls.json
+    python experiments/bench_controls.py           train what experiments/bench_controls.json lacks
+    python experiments/bench_controls.py --write   only write the section, from experiments/bench_controls.json
 
 The controls are a reward for the format alone and a reward that is drawn at random. Both never read the answer, so what
 they gain is not due to correctness. Last, a policy is trained on the held-out questions themselves, and asked those

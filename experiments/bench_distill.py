@@ -1,7 +1,7 @@
 """Compare GRPO with distillation from three teachers, and write a section of docs/results.md.
 
-    python scripts/bench_distill.py           train what scripts/bench_distill.json lacks
-    python scripts/bench_distill.py --write   only write the section, from scripts/bench_distill.json
+    python experiments/bench_distill.py           train what experiments/bench_distill.json lacks
+    python experiments/bench_distill.py --write   only write the section, from experiments/bench_distill.json
 
 The student is the tiny model. For each seed, one GRPO run gives two teachers of addition: it is stopped early (weak)
 and at its end (good). The third teacher knows a task that the student never answers correctly, and learned it by SFT.

@@ -1,7 +1,7 @@
 """Compare one update with four updates per batch of completions, and write a section of docs/results.md.
 
-    python scripts/bench_reuse.py           train what scripts/bench_reuse.json lacks
-    python scripts/bench_reuse.py --write   only write the section, from scripts/bench_reuse.json
+    python experiments/bench_reuse.py           train what experiments/bench_reuse.json lacks
+    python experiments/bench_reuse.py --write   only write the section, from experiments/bench_reuse.json
 
 The comparison is made twice: with equal samples, and with equal CPU seconds of training. `TIME_STEPS` was chosen from
 the CPU seconds of short runs, before the first row was stored. Each number of updates uses the lesson's learning rate,

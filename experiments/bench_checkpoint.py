@@ -1,7 +1,7 @@
 """Measure which checkpoint `load_best_model_at_end` keeps, and write the table of docs/choosing-a-checkpoint.md.
 
-    python scripts/bench_checkpoint.py           train all runs
-    python scripts/bench_checkpoint.py --write   only write, from scripts/bench_checkpoint.json
+    python experiments/bench_checkpoint.py           train all runs
+    python experiments/bench_checkpoint.py --write   only write, from experiments/bench_checkpoint.json
 
 Each run trains the tiny model on addition problems and evaluates it every few steps on validation prompts. The test
 prompts are used once per run, for all saved checkpoints, to see which choice was good.
@@ -12,8 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from address import ROOT
-from benches import measured_on, only_write, read_stored, write_below
+from benches import ROOT, measured_on, only_write, read_stored, write_below
 from datasets import Dataset
 from lesson_functions import of_lesson
 from peft import PeftModel
