@@ -11,7 +11,7 @@ and also the rate that was best for it with other seeds.
 from pathlib import Path
 from statistics import fmean
 
-from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, only_write, provenance, put, read_stored, train_missing
 from tiny_runs import Policy, milestones_at, train_tiny
 
 from grpo_utils import load_rows, pass_rates
@@ -98,36 +98,26 @@ def section(stored: dict) -> str:
     kinds = {"equal samples": SAMPLE_STEPS, "equal time": TIME_STEPS}
     choices = {"": lesson} if best == lesson else {", lesson 13's rate": lesson, ", each its best rate": best}
     lines = [line(rows, kind + how, rates, steps) for how, rates in choices.items() for kind, steps in kinds.items()]
-    table = "\n".join(lines)
-    swept = "\n".join(f"- {updates} per batch: {sweep_text(rows, updates)}" for updates in UPDATES)
     once, four = cost(rows, 1), cost(rows, 4)
     learning = (four - once) / 3
-    return f"""
-*Measured* by `make bench-reuse` on {provenance(stored)}
-
-Each run trains `{CPU.models["qwen"]}` on additions with the loss `dapo` and a constant learning rate. One arm makes one
-update per batch of 64 completions (`num_iterations=1`), the other four. A pair of numbers is one update, then four.
-*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
-*Seconds* are CPU seconds of training. *Difference* is four updates minus one, seed by seed, with Student's 95% interval
-over the seeds. It is at least as wide as the interval that follows from the sampling of prompts alone.
-
-| comparison | learning rate | samples | seconds | accuracy | difference |
-|---|---|---|---|---|---|
-{table}
-
-With equal samples, four updates take four times the optimizer steps. With equal time, {TIME_STEPS[1]} optimizer
-steps with one update per batch cost about as much as {TIME_STEPS[4]} with four.
-
-Each arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}. Its best rate has the highest mean accuracy of
-both comparisons with seed {", ".join(map(str, SWEEP_SEEDS))}, which is in no row above. If that is the lowest or
-the highest of the three, a rate beyond them may be better:
-
-{swept}
-
-A batch cost {once:.2f} CPU seconds with one update and {four:.2f} with four. So each update costs about {learning:.2f},
-and sampling about {(once - learning) / once:.0%} of a step with one update. On a GPU, we estimate that sampling takes
-66 to 76% ([by formula](preflight.md#gpus-estimated-never-run), never run), so four updates cost less extra time there.
-"""
+    text = filled(
+        "reuse",
+        where=provenance(stored),
+        model=CPU.models["qwen"],
+        prompts=PROMPTS,
+        seeds=len(SEEDS),
+        table="\n".join(lines),
+        steps_once=TIME_STEPS[1],
+        steps_four=TIME_STEPS[4],
+        rates=", ".join(f"{rate:g}" for rate in RATES),
+        sweep_seeds=", ".join(map(str, SWEEP_SEEDS)),
+        swept="\n".join(f"- {updates} per batch: {sweep_text(rows, updates)}" for updates in UPDATES),
+        once=once,
+        four=four,
+        learning=learning,
+        sampling=(once - learning) / once,
+    )
+    return f"\n{text}"
 
 
 def measure() -> None:

@@ -17,8 +17,10 @@ from grpo_utils.evaluation.statistics import Estimate
 from grpo_utils.run.measuring import installed_version
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "docs" / "results.md"
+RESULTS, PAGES = ROOT / "docs" / "results.md", Path(__file__).parent / "pages"
 PACKAGES = ("trl", "transformers", "peft", "torch")
+#: A value in the text of a page: its name, and how to format it.
+VALUE = re.compile(r"\{\{(\w+)(?::(.+?))?\}\}")
 
 # The benches draw and copy minutes as the scripts do, and train on the tiny models' prompts. No script imports a bench.
 sys.path += [str(ROOT / "scripts"), str(ROOT / "scripts" / "tiny")]
@@ -118,6 +120,18 @@ def difference_text(difference: Estimate | Sequence[float]) -> str:
     value, low, high = difference
     verdict = "" if low > 0 or high < 0 else "no difference shown: "
     return f"{verdict}{value:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def filled(page: str, **values: object) -> str:
+    """A text of ``pages/`` with a value in place of each ``{{name}}`` or ``{{name:.2f}}``.
+
+    Raises:
+        ValueError: the text names a value that is not given, or does not name one that is.
+    """
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    if others := {name for name, _ in VALUE.findall(text)} ^ values.keys():
+        raise ValueError(f"pages/{page}.md and its bench do not have the same values: {', '.join(sorted(others))}")
+    return VALUE.sub(lambda found: format(values[found[1]], found[2] or ""), text)
 
 
 def put(title: str, text: str) -> None:

@@ -59,6 +59,15 @@ def test_writing_between_two_marks_keeps_the_rest_of_the_page(tmp_path):
     assert path.read_text(encoding="utf-8") == page.format("new")
 
 
+def test_a_page_is_filled_with_exactly_its_values(tmp_path, monkeypatch):
+    monkeypatch.setattr(benches, "PAGES", tmp_path)
+    (tmp_path / "page.md").write_text("{{rows:,}} rows of {{{name}}} at {{rate:.0%}}\n", encoding="utf-8")
+    assert benches.filled("page", rows=2000, name="a", rate=0.5) == "2,000 rows of {a} at 50%\n"
+    for values in dict(rows=1, name="a"), dict(rows=1, name="a", rate=1, others=2):
+        with pytest.raises(ValueError, match="page.md and its bench do not have the same values: (rate|others)$"):
+            benches.filled("page", **values)
+
+
 def imported_by(text: str) -> set[str]:
     """The first part of the name of every module that a file imports."""
     nodes = list(ast.walk(ast.parse(text)))
