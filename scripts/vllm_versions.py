@@ -14,11 +14,12 @@ from datetime import date
 from importlib import metadata
 
 from address import ROOT
+from error_tables import table
 from install import pin
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from refresh_image import frozen
-from rule_tables import BEGIN, table, with_table
+from rule_tables import BEGIN, with_table
 
 PAGE = ROOT / "docs" / "troubleshooting-gpu.md"
 MARK = BEGIN.format("vLLM's versions").replace("rule_tables", "vllm_versions")
