@@ -14,12 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-from benches import difference_text, filled, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from tiny_runs import Policy, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, logged
 from grpo_utils.evaluation.statistics import paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward, incremental_format_reward
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "True reward and controls"
@@ -179,12 +178,5 @@ def measure() -> None:
     train_missing(STORED, runs, train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

@@ -18,12 +18,11 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 import bench_sft
-from benches import difference_text, filled, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
 if TYPE_CHECKING:
@@ -354,12 +353,5 @@ def measure() -> None:
     train_missing(STORED, runs, train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

@@ -11,12 +11,12 @@ and also the rate that was best for it with other seeds.
 from pathlib import Path
 from statistics import fmean
 
-from benches import difference_text, filled, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from tiny_runs import Policy, milestones_at, train_tiny
 
 from grpo_utils import load_rows, pass_rates
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.profiles import CPU
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Four updates per batch"
 SEEDS, SWEEP_SEEDS, PROMPTS = range(5), (100,), 200
@@ -127,12 +127,5 @@ def measure() -> None:
     train_missing(STORED, [dict(updates=u, rate=rate, seed=seed) for seed in SEEDS for u, rate in pairs], train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

@@ -15,13 +15,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from benches import difference_text, filled, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from lesson_functions import of_lesson
 from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, untrained
 
 from grpo_utils import pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -171,12 +170,5 @@ def measure() -> None:
     train_missing(STORED, runs, train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

@@ -11,13 +11,12 @@ from pathlib import Path
 from statistics import fmean
 from time import process_time
 
-from benches import difference_text, filled, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from stale_trainer import BOUNDS, CAP, EVERY, Delay, Rounded, StaleTrainer, Temperature
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import logged
 from grpo_utils.evaluation.statistics import paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Stale samples"
 SEEDS, STEPS, PROMPTS, DELTA = range(3), 24, 200, 1.5
@@ -154,12 +153,5 @@ def measure() -> None:
     train_missing(STORED, [dict(arm=arm, seed=seed) for seed in SEEDS for arm in ARMS], train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

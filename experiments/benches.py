@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from grpo_utils.evaluation.statistics import Estimate
+from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.run.measuring import installed_version
 
 ROOT = Path(__file__).parent.parent
@@ -141,6 +142,14 @@ def put(title: str, text: str) -> None:
     if not section.search(page):
         sys.exit(f"Error: {RESULTS.name} has no section {title!r}")
     RESULTS.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
+
+
+def write_section(doc: str, stored: Path, title: str, section: Callable[[dict], str], measure: Callable) -> None:
+    """Measure what is missing, unless the command line has `--write`; then write the bench's section of the results."""
+    if not only_write(doc):
+        prepare_machine(CPU)
+        measure()
+    put(title, section(read_stored(stored)))
 
 
 def write_below(page: Path, mark: str, text: str) -> None:
