@@ -106,13 +106,13 @@ figures: setup   ## what the README and docs show of stored results; the diagram
 	$(BIN)/python scripts/rule_tables.py
 
 replays: setup   ## docs/watch-it-cheat.html, six runs that the page replays, about 3 minutes; ARGS=--write: only write it again
-	$(BIN)/python scripts/record_replays.py $(ARGS)
+	$(BIN)/python experiments/record_replays.py $(ARGS)
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; ARGS=--resume: only what is missing
-	$(BIN)/python scripts/bench.py $(ARGS)
+	$(BIN)/python experiments/bench.py $(ARGS)
 
 $(BENCHES): bench-%: setup
-	$(BIN)/python scripts/bench_$(subst -,_,$*).py $(ARGS)
+	$(BIN)/python experiments/bench_$(subst -,_,$*).py $(ARGS)
 
 bench-rewards:   ## the figures of docs/rewards.md, about 4 minutes
 bench-settings:  ## the figures of docs/settings.md, about 6 minutes; ARGS=--write: without training
@@ -137,7 +137,7 @@ bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds 
 	[ -d .gguf/site ] || tar -xzf .gguf/llama_cpp_python-0.3.36.tar.gz -C .gguf
 	[ -d .gguf/site ] || CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF" $(BIN)/python -m pip install --quiet --no-deps \
 		--target .gguf/site .gguf/llama_cpp_python-0.3.36 diskcache==5.6.3 sentencepiece==0.2.3
-	PYTHONPATH=.gguf/site $(BIN)/python scripts/bench_gguf.py .gguf/llama_cpp_python-0.3.36/vendor/llama.cpp $(ARGS)
+	PYTHONPATH=.gguf/site $(BIN)/python experiments/bench_gguf.py .gguf/llama_cpp_python-0.3.36/vendor/llama.cpp $(ARGS)
 
 badges:          ## REPO=owner/name: write the public address everywhere; BRANCH=: another default branch
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))

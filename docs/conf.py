@@ -16,6 +16,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 from address import BY_HAND, relative_links
+from error_tables import RECORDS, error_tables
 
 project = html_title = "A GRPO course that runs"
 copyright = "the authors of this course, under the Apache License 2.0"
@@ -62,7 +63,8 @@ templates/*/README
 
 
 def prepare(app: Sphinx, name: str, source: list[str]) -> None:
-    """Let every link and picture of a page work without a network, and add the contents to the first page.
+    """Let every link and picture of a page work without a network; add the contents to the first page, and the known
+    error texts to theirs.
 
     A lesson links to the course's public address, if there is one, because Colab has no other files. Here it has them.
     """
@@ -74,6 +76,9 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = LINK.sub(lambda link: readme_of_folder(link, here), text)
     if name == root_doc:
         source[0] += CONTENTS
+    if name == "docs/errors":
+        source[0] += f"\n{error_tables()}\n"
+        app.env.note_dependency(RECORDS)  # a new record is a reason to write the page again
 
 
 def readme_of_folder(link: re.Match, here: Path) -> str:

@@ -1,16 +1,15 @@
-"""Write what `make real` reached, the figure with its caption, and what `make run` prints, into the README.
+"""Write the figure with its caption, and what `make run` prints, into the README.
 
     python scripts/figures.py     # or: make figures
 
-They come from the stored outputs of lessons 02, 03 and 14, and from `make bench-real`. Run it after `make notebooks`
-and `make bench-real`. A test fails if the README or the figure is older than the lessons.
+They come from the stored outputs of lessons 02 and 03. Run it after `make notebooks`. A test fails if the README or the
+figure is older than the lessons.
 """
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-import bench_real
 import matplotlib
 import nbformat
 from address import ROOT
@@ -18,9 +17,7 @@ from svg import save_svg
 
 from grpo_utils.plots.runs import reward_and_truth
 
-LESSON, RUN_LESSON, REAL_LESSON = (
-    ROOT / "notebooks" / name for name in ("02_rewards.ipynb", "03_grpo_lora.ipynb", "14_real_model.ipynb")
-)
+LESSON, RUN_LESSON = ROOT / "notebooks" / "02_rewards.ipynb", ROOT / "notebooks" / "03_grpo_lora.ipynb"
 README = ROOT / "README.md"
 FIGURE = ROOT / "docs" / "figures" / "hack.svg"
 COLUMNS = ("Flawed reward:\nevery tag pays", "Fixed reward:\neach tag pays once", "Fixed reward\nand correctness")
@@ -29,9 +26,7 @@ STEPS, CURVE = re.compile(r"^step +([\d ]+)$", re.MULTILINE), r"^.+, {} +([\d. ]
 RATES = re.compile(r"^\w+ +[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
 #: A held-out prompt of lesson 03, with the policy's answers before and after training.
 SAMPLE = re.compile(r"^What is .*gold: (\d+)\n  before: '(.*)'\n  after:  '(.*)'$", re.MULTILINE)
-#: What examples in the prompt of the untrained model gave in lesson 14.
-EXAMPLES = re.compile(r"^three examples, untrained: (\d+) of (\d+) correct$", re.MULTILINE)
-#: The parts of the README that this script writes: `make real`, the figure with its caption, and `make run`.
+#: The parts of the README that this script writes: the figure with its caption, and `make run`.
 BLOCK = re.compile(r"(?<=<!-- written by make figures -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -131,27 +126,6 @@ def run_block(text: str) -> str:
     )
 
 
-def real_block(stored: dict) -> str:
-    """What `make real` reached with each seed."""
-    runs = bench_real.of(stored, bench_real.TASKS[0], bench_real.USUAL, bench_real.STEPS)
-    before, after = ([bench_real.rates(run[when])["greedy"] for run in runs] for when in bench_real.TIMES)
-    reached = ", ".join(f"{rate:.3f}" for rate in after)
-    right, asked = map(int, EXAMPLES.search(stored_text(REAL_LESSON)).groups())
-    free = f"{right} of {asked} prompts ({right / asked:.3f})"
-    return f"""\
-`make real` trains a real language model, SmolLM2 with 135 million parameters, on a GPU if there is one, else on a CPU.
-It learns to turn a generated order in words into JSON. Greedy accuracy on {bench_real.ROWS} held-out prompts rose from
-{before[0]:.3f} to {reached} with three seeds. **Without training, three examples in
-the prompt reach {free}**, so most of that gain is the form. Training adds the rest, and needs no
-examples in the prompt (measured on two CPU cores: [three seeds](docs/results.md#a-real-model-on-a-cpu), and the
-examples in [lesson 14](notebooks/14_real_model.ipynb); an answer counts only if all five fields and the form are
-correct). Training took about {bench_real.minutes(runs)} minutes on cores with fast bf16 and no other work. With its
-measurements, expect half an hour or more there, [80 minutes or
-more](docs/usage.md#train-a-real-model-on-a-cpu) where bf16 is slow, and 10 to 20 minutes on a T4
-([estimated](docs/gpu.md)). It needs 5 GB of free memory, and downloads 93 MB (Apache-2.0).
-"""
-
-
 def main() -> None:
     text = stored_text()
     runs, steps = read_runs(text)
@@ -159,8 +133,7 @@ def main() -> None:
     matplotlib.rcParams["font.size"] = 11
     save_svg(draw(runs, steps), FIGURE, alt_text(runs, steps))
     page = README.read_text(encoding="utf-8")
-    real = real_block(bench_real.read_stored(bench_real.STORED))
-    blocks = iter([block(runs, steps), real, run_block(stored_text(RUN_LESSON))])
+    blocks = iter([block(runs, steps), run_block(stored_text(RUN_LESSON))])
     README.write_text(BLOCK.sub(lambda _: next(blocks), page), encoding="utf-8")
     print(f"wrote {FIGURE.relative_to(ROOT)}, its caption and the run in the README")
 

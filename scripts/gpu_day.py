@@ -28,7 +28,6 @@ import psutil
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent / "gpu_path"))
-from bench_merge import SIZES as QWEN
 from grpo_core.errors import CourseError
 from grpo_core.training.measuring import versions
 from machine import CARDS, OVERLAY, machine, without_network
@@ -62,7 +61,9 @@ STOCK_WITHOUT_BF16 = {
     "Qwen fp16 in 4 bits": dict(dtype="float16", load_in_4bit=True),
     "Gemma fp32": dict(dtype="float32", family="gemma"),
 }
-#: Gemma 3 1B, from its config.json.
+#: Qwen2.5-1.5B and Gemma 3 1B, from their config.json.
+QWEN = dict(hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2)
+QWEN |= dict(intermediate_size=8960, vocab_size=151936, tie_word_embeddings=True)
 GEMMA = dict(hidden_size=1152, num_hidden_layers=26, num_attention_heads=4, num_key_value_heads=1, head_dim=256)
 GEMMA |= dict(intermediate_size=6912, vocab_size=262144, sliding_window=512, tie_word_embeddings=True)
 #: The sizes for a simulated card, which computes on a CPU.
@@ -255,14 +256,6 @@ def capped(step: Step) -> dict[str, str]:
     return setting
 
 
-def merge(step: Step) -> dict:
-    """Merge an adapter into random weights in the size of Qwen2.5-1.5B, on the CPU, and check the result."""
-    sizes = f"bench_merge.SIZES |= {TINY!r}; " if step.card else ""
-    code = f"import sys; sys.path.insert(0, {str(HERE)!r}); import bench_merge; {sizes}bench_merge.main()"
-    step.python("-c", code, environment=step.real, CUDA_VISIBLE_DEVICES="", TMPDIR=str(step.folder))
-    return {"said": (step.folder / "log.txt").read_text(encoding="utf-8").splitlines()[-1]}
-
-
 STEPS = {
     "hour": hour,
     "t4-qwen": qwen_on_a_t4,
@@ -271,7 +264,6 @@ STEPS = {
     "smollm2-4bit": smollm2_in_4_bits,
     "smollm2-16bit": smollm2_in_16_bits,
     "t4-gemma": gemma_on_a_t4,
-    "merge": merge,
 }
 
 

@@ -1,4 +1,4 @@
-"""Write the tables in docs that come from the code: codes of the checks, known exploits of rewards, and error texts.
+"""Write the tables in docs that come from the code: codes of the checks, and known exploits of rewards.
 
     python scripts/rule_tables.py
 
@@ -9,7 +9,7 @@ import inspect
 import re
 from pathlib import Path
 
-from grpo_check.error_texts import ErrorText, error_texts
+from error_tables import table
 from grpo_check.explaining import rules_of
 from grpo_check.rules import Rule
 
@@ -17,19 +17,6 @@ from grpo_utils import rewards
 
 DOCS = Path(__file__).parent.parent / "docs"
 BEGIN, END = "<!-- {}, written by scripts/rule_tables.py -->\n", "<!-- end of table -->"
-
-
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table in Markdown.
-
-    >>> print(table(("code", "meaning"), [("`leak`", "a|b")]))
-    | code | meaning |
-    |---|---|
-    | `leak` | a\\|b |
-    """
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
-    head, *body = [f"| {' | '.join(row)} |" for row in cells]
-    return "\n".join([head, "|---" * len(header) + "|", *body])
 
 
 def rule_table(rules: list[Rule]) -> str:
@@ -62,54 +49,23 @@ def exploits() -> dict[str, str]:
     return {name: " ".join(exploit[1].split()) if exploit else "" for name, exploit in said.items()}
 
 
-def error_tables() -> str:
-    """A heading and a table of error texts for each library, in the order of the records."""
-    header = ("error text", "cause, and what to do", "fixed", "source")
-    rows = {}
-    for record in error_texts():
-        rows.setdefault(record.library, []).append(error_row(record))
-    return "\n\n".join(f"## {library}\n\n{table(header, of_one)}" for library, of_one in rows.items())
-
-
-def error_row(record: ErrorText) -> tuple[str, ...]:
-    """An error text as a row of its table."""
-    text = f"`` {record.text} ``" if "`" in record.text else f"`{record.text}`"
-    more = f" [More]({record.entry})." if record.entry else ""
-    return (
-        text,
-        f"{record.cause} **Do:** {record.do}{more}",
-        record.fixed,
-        f"{source_link(record.source)}, {record.known}",
-    )
-
-
-def source_link(source: str) -> str:
-    """A thread on GitHub as a link, and a file of a library as it is.
-
-    >>> source_link("huggingface/trl#5067")
-    '[trl#5067](https://github.com/huggingface/trl/issues/5067)'
-    >>> source_link("trl/trainer/grpo_config.py")
-    '`trl/trainer/grpo_config.py`'
-    """
-    repository, _, number = source.partition("#")
-    name = f"{repository.rpartition('/')[2]}#{number}"
-    return f"[{name}](https://github.com/{repository}/issues/{number})" if number else f"`{source}`"
-
-
 def tables() -> dict[str, str]:
     """Every table by its name."""
     of_rewards = table(("reward", "known exploit"), [(f"`{name}`", said) for name, said in exploits().items()])
     of_checks = {f"rules of {check}": rule_table(rules) for check, rules in rules_of().items()}
-    return {**of_checks, "exploits": of_rewards, "error texts": error_tables()}
+    return {**of_checks, "exploits": of_rewards}
 
 
 def with_tables(page: str) -> str:
     """A page with all its tables as the code is now."""
     for name, new in tables().items():
-        begin = BEGIN.format(name)
-        whole = f"{begin}\n{new}\n\n{END}"
-        page = re.sub(f"{re.escape(begin)}.*?{END}", lambda _, whole=whole: whole, page, flags=re.DOTALL)
+        page = with_table(page, BEGIN.format(name), new)
     return page
+
+
+def with_table(page: str, begin: str, new: str) -> str:
+    """A page with ``new`` between the mark ``begin`` and the end of its table; a page without the mark as it is."""
+    return re.sub(f"{re.escape(begin)}.*?{END}", lambda _: f"{begin}\n{new}\n\n{END}", page, flags=re.DOTALL)
 
 
 def main() -> None:

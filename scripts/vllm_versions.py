@@ -14,12 +14,12 @@ from datetime import date
 from importlib import metadata
 
 from address import ROOT
-from benches import write_between
+from error_tables import table
 from install import pin
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from refresh_image import frozen
-from rule_tables import BEGIN, END, table
+from rule_tables import BEGIN, with_table
 
 PAGE = ROOT / "docs" / "troubleshooting-gpu.md"
 MARK = BEGIN.format("vLLM's versions").replace("rule_tables", "vllm_versions")
@@ -85,7 +85,7 @@ def rows() -> list[tuple[str, ...]]:
 
 
 def text(found: list[tuple[str, ...]], day: date) -> str:
-    """The table with the sentences above it, between its marks."""
+    """The table with the sentences above it."""
     uv = f"uv {metadata.version('uv')}"
     pins = f"`{pin('trl')}` and `{pin('transformers')}`"
     said = (
@@ -93,8 +93,9 @@ def text(found: list[tuple[str, ...]], day: date) -> str:
         f"installed. A version *fits* if it resolves together with {pins}. The last\n"
         "four columns show what uv then chooses. If the version does not fit, they show what uv chooses for it alone."
     )
-    return f"{MARK}\n{said}\n\n{table(HEADER, found)}\n\n{END}"
+    return f"{said}\n\n{table(HEADER, found)}"
 
 
 if __name__ == "__main__":
-    write_between(PAGE, MARK, END, text(rows(), date.today()))
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_table(page, MARK, text(rows(), date.today())), encoding="utf-8")

@@ -1,5 +1,6 @@
-"""What the benches share: they continue where they stopped, and refuse arguments that they do not know."""
+"""What the benches share: they continue where they stopped, refuse unknown arguments, and only tests import them."""
 
+import ast
 import sys
 
 import bench_estimate
@@ -7,6 +8,9 @@ import bench_merge
 import bench_rewards
 import benches
 import pytest
+from course import ROOT
+
+EXPERIMENTS = {"experiments", *(path.stem for path in (ROOT / "experiments").glob("*.py"))}
 
 
 def test_a_bench_continues_where_it_stopped(tmp_path):
@@ -53,3 +57,27 @@ def test_writing_between_two_marks_keeps_the_rest_of_the_page(tmp_path):
     path.write_text(page.format("old"), encoding="utf-8")
     benches.write_between(path, "<!-- begin -->", "<!-- end -->", "<!-- begin -->\nnew\n<!-- end -->")
     assert path.read_text(encoding="utf-8") == page.format("new")
+
+
+def test_a_page_is_filled_with_exactly_its_values(tmp_path, monkeypatch):
+    monkeypatch.setattr(benches, "PAGES", tmp_path)
+    (tmp_path / "page.md").write_text("{{rows:,}} rows of {{{name}}} at {{rate:.0%}}\n", encoding="utf-8")
+    assert benches.filled("page", rows=2000, name="a", rate=0.5) == "2,000 rows of {a} at 50%\n"
+    for values in dict(rows=1, name="a"), dict(rows=1, name="a", rate=1, others=2):
+        with pytest.raises(ValueError, match="page.md and its bench do not have the same values: (rate|others)$"):
+            benches.filled("page", **values)
+
+
+def imported_by(text: str) -> set[str]:
+    """The first part of the name of every module that a file imports."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_nothing_outside_experiments_imports_them():
+    folders = [ROOT / name for name in ("scripts", "grpo_utils", "grpo_check", "notebooks", "templates")]
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    found = {str(path): imported_by(path.read_text(encoding="utf-8")) & EXPERIMENTS for path in files}
+    assert len(found) > 100 and {path: names for path, names in found.items() if names} == {}

@@ -1,4 +1,4 @@
-"""The examples in scripts and templates: they are in no package, so pytest does not collect them."""
+"""The examples in scripts, experiments and templates: they are in no package, so pytest does not collect them."""
 
 import doctest
 
@@ -10,7 +10,7 @@ from grpo_utils.project import template_names
 
 pytestmark = pytest.mark.slow  # bench_losses needs torch
 TEMPLATES = ROOT / "templates"
-FILES = [(path.parent, path.stem, path) for path in (ROOT / "scripts").glob("*.py")]
+FILES = [(path.parent, path.stem, path) for name in ("scripts", "experiments") for path in (ROOT / name).glob("*.py")]
 FILES += [(TEMPLATES / name, path.stem, path) for name in template_names() for path in (TEMPLATES / name).glob("*.py")]
 FILES += [(TEMPLATES / "basic_grpo", f"lib.{path.stem}", path) for path in (TEMPLATES / "_lib").glob("*.py")]
 MODULES = sorted((folder, name) for folder, name, path in FILES if ">>> " in path.read_text(encoding="utf-8"))

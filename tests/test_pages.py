@@ -9,12 +9,14 @@ from urllib.parse import quote
 
 import nbformat
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from course import ROOT
 
 pytest.importorskip("sphinx", reason="make html installs it")
 sys.path.insert(0, str(ROOT / "docs"))
 import conf
+import error_tables
 from address import BY_HAND, Place, lesson_text
 
 pytestmark = pytest.mark.slow  # builds all pages, ten seconds
@@ -41,6 +43,11 @@ def site(folder):
 def test_every_lesson_and_document_has_a_page(site):
     assert {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in [*LESSONS, *DOCUMENTS]} <= set(site)
     assert site["index.html"] == site["README.html"]
+
+
+def test_the_page_of_error_texts_has_every_record(site):
+    records = yaml.safe_load(error_tables.RECORDS.read_text(encoding="utf-8"))
+    assert len(site["docs/errors.html"].select("article tbody tr")) == len(records) > 300
 
 
 def test_nothing_is_loaded_from_elsewhere(folder, site):

@@ -42,18 +42,29 @@ def test_every_row_of_the_table_has_a_verdict():
     assert len(TABLE) > 100 and {cells[2].rstrip(" |") for cells in CELLS} == {"accepted", "rejected"}
 
 
-@pytest.mark.parametrize(("said", "gold", "counts"), TABLE)
-def test_the_table_of_what_counts_is_true(said, gold, counts):
-    assert same_answer(said, gold) == counts
+def test_the_table_of_what_counts_is_true():
+    wrong = [row for row in TABLE if same_answer(*row[:2]) != row[2]]
+    assert not wrong, "\n".join(map(str, wrong))
 
 
-@pytest.mark.parametrize(("said", "gold", "counts"), [row for row in TABLE if parse_number(row[1])])
-def test_a_template_accepts_the_same_numbers(said, gold, counts):
+def other_verdicts(said: str, gold: str, counts: bool) -> list[str]:
+    """Where a template decides otherwise than the table about an answer."""
     text = f"<reasoning>a</reasoning><answer>{said}</answer>"
-    assert BASIC["correctness_reward"]([text], answer=[gold]) == correctness_reward([text], answer=[gold])
-    assert BASIC["is_right"](text, {"answer": gold}) == is_strictly_right(text, gold) == counts
     episode = [{"role": "tool", "content": gold}, {"role": "assistant", "content": f"<answer>{said}</answer>"}]
-    assert TOOLS["follows"](episode, None, gold) == (counts and "<" not in said)
+    paid = correctness_reward([text], answer=[gold])
+    alike = {
+        "correctness_reward": BASIC["correctness_reward"]([text], answer=[gold]) == paid,
+        "is_right": BASIC["is_right"](text, {"answer": gold}) == counts,
+        "is_strictly_right": is_strictly_right(text, gold) == counts,
+        "follows": TOOLS["follows"](episode, None, gold) == (counts and "<" not in said),
+    }
+    return [name for name, same in alike.items() if not same]
+
+
+def test_a_template_accepts_the_same_numbers():
+    rows = [row for row in TABLE if parse_number(row[1])]
+    wrong = [f"{row}: {', '.join(names)}" for row in rows if (names := other_verdicts(*row))]
+    assert len(rows) > 100 and not wrong, "\n".join(wrong)
 
 
 def test_the_error_about_a_gold_answer_names_notations_that_count():

@@ -54,7 +54,7 @@ def test_it_is_small_enough_to_send():
 
 
 def test_page_and_picture_are_written_by_the_scripts_of_today(runs):
-    assert PAGE.read_text(encoding="utf-8") == page_of(runs, TITLE), "python scripts/record_replays.py --write"
+    assert PAGE.read_text(encoding="utf-8") == page_of(runs, TITLE), "python experiments/record_replays.py --write"
     assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], SUBTITLE, SHOWN, CURVES)
 
 

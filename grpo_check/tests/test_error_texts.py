@@ -9,8 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from grpo_check.error_texts import KNOWN, THRESHOLD, compact, error_texts, find, score
+from address import current
+from error_tables import error_tables
+from grpo_check.error_texts import KNOWN, THRESHOLD, ErrorText, compact, error_texts, find, score
 from grpo_core.errors import CourseError
+from places import ROOT
+from test_links import dead_links
 from test_troubleshooting import PROVOKE
 
 THREAD = r"[\w.-]+/[\w.-]+#\d+"
@@ -51,14 +55,40 @@ OTHER_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("record", error_texts(), ids=lambda record: record.text[:40])
-def test_a_record_is_whole(record):
-    assert record.cause.endswith(".") and record.do.endswith(".") and record.known in KNOWN
-    names = "|".join({other.library for other in error_texts()} | {"unsloth_zoo"})
-    assert re.fullmatch(rf"(by )?({names}) \d[\d.]*\d|open|not a bug", record.fixed)
-    assert re.fullmatch(rf"{THREAD}|[\w./]+\.(py|so)", record.source)
-    assert len(compact(record.text.replace("…", ""))) > 15
-    assert (record.known == "thread") <= bool(re.fullmatch(THREAD, record.source))
+def faults(record: ErrorText, libraries: set[str]) -> list[str]:
+    """What is wrong with a record."""
+    names, of_thread = "|".join(libraries | {"unsloth_zoo"}), bool(re.fullmatch(THREAD, record.source))
+    right = {
+        "cause and do end with a full stop": record.cause.endswith(".") and record.do.endswith("."),
+        f"known is one of {', '.join(KNOWN)}": record.known in KNOWN,
+        "fixed is a version of a library, open, or not a bug": re.fullmatch(
+            rf"(by )?({names}) \d[\d.]*\d|open|not a bug", record.fixed
+        ),
+        "source is a thread or a file": of_thread or re.fullmatch(r"[\w./]+\.(py|so)", record.source),
+        "the text is long enough to be found": len(compact(record.text.replace("…", ""))) > 15,
+        "what is known from a thread has a thread": record.known != "thread" or of_thread,
+    }
+    return [f"{record.text!r}: {rule}" for rule, kept in right.items() if not kept]
+
+
+def test_every_record_is_whole():
+    libraries = {record.library for record in error_texts()}
+    found = [fault for record in error_texts() for fault in faults(record, libraries)]
+    assert not found, "\n".join(found)
+
+
+def test_a_record_that_is_not_whole_is_found_with_all_its_faults():
+    wrong = ErrorText("too … short", "TRL", "a cause", "TRL soon", "Wait.", "a friend", "thread")
+    assert len(faults(wrong, {"TRL"})) == 5 and faults(error_texts()[0], {"TRL"}) == []
+
+
+def test_the_site_shows_every_record_and_its_links_lead_somewhere():
+    shown = error_tables()
+    missing = [record.text for record in error_texts() if record.text.replace("|", "\\|") not in shown]
+    assert not missing, "\n".join(missing)
+    assert shown.count("\n## ") + 1 == len({record.library for record in error_texts()})
+    dead = dead_links(ROOT / "docs" / "errors.md", shown, current().url)
+    assert not dead, "\n".join(dead)
 
 
 def test_no_text_is_there_twice():
@@ -77,17 +107,28 @@ def messages(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("source", sorted({r.source for r in error_texts() if r.source.endswith(".py")}))
-def test_what_was_read_in_a_file_is_there(source):
+def not_in(source: str, texts: list[str]) -> list[str]:
+    """The texts that a file of an installed library does not have; all of them if there is no such file."""
     package, _, rest = source.partition("/")
-    there = messages(Path(find_spec(package).origin).parent / rest)
-    read = [record.text for record in error_texts() if record.source == source and record.known == "read"]
-    assert not [text for text in read if max(score(text, message) for message in there) < THRESHOLD]
+    library = find_spec(package)
+    file = library and Path(library.origin).parent / rest
+    there = messages(file) if file and file.is_file() else []
+    return [text for text in texts if max((score(text, message) for message in there), default=0) < THRESHOLD]
 
 
-@pytest.mark.parametrize("text", [*PROVOKE, *ALSO_PROVOKED])
-def test_what_tests_provoke_is_in_the_table_as_tried(text):
-    assert any(record.known == "tried" for record in find(text))
+def test_what_was_read_in_a_file_is_there():
+    read = {}
+    for record in error_texts():
+        if record.source.endswith(".py") and record.known == "read":
+            read.setdefault(record.source, []).append(record.text)
+    missing = [f"{source}: {text}" for source, texts in read.items() for text in not_in(source, texts)]
+    assert len(read) > 40 and not missing, "\n".join(missing)
+
+
+def test_what_tests_provoke_is_in_the_table_as_tried():
+    provoked = [*PROVOKE, *ALSO_PROVOKED]
+    missing = [text for text in provoked if not any(record.known == "tried" for record in find(text))]
+    assert not missing, "\n".join(missing)
 
 
 def test_what_is_called_tried_is_provoked():
@@ -106,14 +147,15 @@ def as_pasted(text: str, seed: int) -> str:
     return "\n".join(line[at : at + 60] for line in lines for at in range(0, len(line), 60))
 
 
-@pytest.mark.parametrize("record", error_texts(), ids=lambda record: record.text[:40])
-def test_a_text_is_found_in_a_traceback_with_other_numbers(record):
-    assert find(as_pasted(record.text, seed=1))[0] == record
+def test_every_text_is_found_in_a_traceback_with_other_numbers():
+    first = {record.text: find(as_pasted(record.text, seed=1))[:1] for record in error_texts()}
+    wrong = [text for text, found in first.items() if [record.text for record in found] != [text]]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("text", OTHER_TEXTS, ids=lambda text: text[-40:])
-def test_other_texts_find_none(text):
-    assert find(text) == []
+def test_other_texts_find_none():
+    wrong = [f"{text!r} finds {found[0].text!r}" for text in OTHER_TEXTS if (found := find(text))]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_threshold_is_between_the_two():

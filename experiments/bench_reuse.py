@@ -1,7 +1,7 @@
 """Compare one update with four updates per batch of completions, and write a section of docs/results.md.
 
-    python scripts/bench_reuse.py           train what scripts/bench_reuse.json lacks
-    python scripts/bench_reuse.py --write   only write the section, from scripts/bench_reuse.json
+    python experiments/bench_reuse.py           train what experiments/bench_reuse.json lacks
+    python experiments/bench_reuse.py --write   only write the section, from experiments/bench_reuse.json
 
 The comparison is made twice: with equal samples, and with equal CPU seconds of training. `TIME_STEPS` was chosen from
 the CPU seconds of short runs, before the first row was stored. Each number of updates uses the lesson's learning rate,
@@ -11,12 +11,12 @@ and also the rate that was best for it with other seeds.
 from pathlib import Path
 from statistics import fmean
 
-from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from tiny_runs import Policy, milestones_at, train_tiny
 
 from grpo_utils import load_rows, pass_rates
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.profiles import CPU
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Four updates per batch"
 SEEDS, SWEEP_SEEDS, PROMPTS = range(5), (100,), 200
@@ -98,36 +98,26 @@ def section(stored: dict) -> str:
     kinds = {"equal samples": SAMPLE_STEPS, "equal time": TIME_STEPS}
     choices = {"": lesson} if best == lesson else {", lesson 13's rate": lesson, ", each its best rate": best}
     lines = [line(rows, kind + how, rates, steps) for how, rates in choices.items() for kind, steps in kinds.items()]
-    table = "\n".join(lines)
-    swept = "\n".join(f"- {updates} per batch: {sweep_text(rows, updates)}" for updates in UPDATES)
     once, four = cost(rows, 1), cost(rows, 4)
     learning = (four - once) / 3
-    return f"""
-*Measured* by `make bench-reuse` on {provenance(stored)}
-
-Each run trains `{CPU.models["qwen"]}` on additions with the loss `dapo` and a constant learning rate. One arm makes one
-update per batch of 64 completions (`num_iterations=1`), the other four. A pair of numbers is one update, then four.
-*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
-*Seconds* are CPU seconds of training. *Difference* is four updates minus one, seed by seed, with Student's 95% interval
-over the seeds. It is at least as wide as the interval that follows from the sampling of prompts alone.
-
-| comparison | learning rate | samples | seconds | accuracy | difference |
-|---|---|---|---|---|---|
-{table}
-
-With equal samples, four updates take four times the optimizer steps. With equal time, {TIME_STEPS[1]} optimizer
-steps with one update per batch cost about as much as {TIME_STEPS[4]} with four.
-
-Each arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}. Its best rate has the highest mean accuracy of
-both comparisons with seed {", ".join(map(str, SWEEP_SEEDS))}, which is in no row above. If that is the lowest or
-the highest of the three, a rate beyond them may be better:
-
-{swept}
-
-A batch cost {once:.2f} CPU seconds with one update and {four:.2f} with four. So each update costs about {learning:.2f},
-and sampling about {(once - learning) / once:.0%} of a step with one update. On a GPU, we estimate that sampling takes
-66 to 76% ([by formula](preflight.md#gpus-estimated-never-run), never run), so four updates cost less extra time there.
-"""
+    text = filled(
+        "reuse",
+        where=provenance(stored),
+        model=CPU.models["qwen"],
+        prompts=PROMPTS,
+        seeds=len(SEEDS),
+        table="\n".join(lines),
+        steps_once=TIME_STEPS[1],
+        steps_four=TIME_STEPS[4],
+        rates=", ".join(f"{rate:g}" for rate in RATES),
+        sweep_seeds=", ".join(map(str, SWEEP_SEEDS)),
+        swept="\n".join(f"- {updates} per batch: {sweep_text(rows, updates)}" for updates in UPDATES),
+        once=once,
+        four=four,
+        learning=learning,
+        sampling=(once - learning) / once,
+    )
+    return f"\n{text}"
 
 
 def measure() -> None:
@@ -137,12 +127,5 @@ def measure() -> None:
     train_missing(STORED, [dict(updates=u, rate=rate, seed=seed) for seed in SEEDS for u, rate in pairs], train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

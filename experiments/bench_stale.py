@@ -1,23 +1,22 @@
 """Train on stale samples and on samples of another policy, and write a section of docs/results.md.
 
-    python scripts/bench_stale.py           train what scripts/bench_stale.json lacks
-    python scripts/bench_stale.py --write   only write the section, from scripts/bench_stale.json
+    python experiments/bench_stale.py           train what experiments/bench_stale.json lacks
+    python experiments/bench_stale.py --write   only write the section, from experiments/bench_stale.json
 
-All arms take the same number of samples and steps. They differ in the sampler (`scripts/stale_trainer.py`) and in what
-corrects the difference.
+All arms take the same number of samples and steps. They differ in the sampler (`stale_trainer.py`) and in what corrects
+the difference.
 """
 
 from pathlib import Path
 from statistics import fmean
 from time import process_time
 
-from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from stale_trainer import BOUNDS, CAP, EVERY, Delay, Rounded, StaleTrainer, Temperature
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import logged
 from grpo_utils.evaluation.statistics import paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Stale samples"
 SEEDS, STEPS, PROMPTS, DELTA = range(3), 24, 200, 1.5
@@ -129,54 +128,30 @@ def short_table(stored: dict) -> str:
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
-    table = "\n".join(line(rows, arm) for arm in ARMS)
-    lengths = "\n".join(length_lines(rows, arm) for arm in BY_LENGTH)
     sampling, rest = seconds(rows, "sampling"), seconds(rows, "rest")
     both, slower = sampling + rest, max(sampling, rest)
-    return f"""
-*Measured* by `make bench-stale` on {provenance(stored)}
-
-Each run trains the tiny model on two-digit addition for {STEPS} steps of 64 completions, with the settings of the `cpu`
-profile and a constant learning rate. All arms take the same number of samples. They differ in what samples: the policy
-of 4 or 8 optimizer steps ago (*delay*), the newest policy at a temperature of 1.3, or the newest policy with its
-matrices rounded to 4 bits. With *ratio*, the loss has the sampler's log-probabilities, so that its ratio is correct and
-`epsilon=0.2` clips it; *delta* is {DELTA:g}. `token_truncate` and `sequence_mask` are importance weights by TRL's
-formulas, with a limit of {CAP:g}. TRL applies these weights with vLLM only, so they are simulated here. Without a
-correction, the trainer takes every ratio as 1.
-
-*Sampled* and *greedy* are strict accuracy on {PROMPTS} held-out prompts, a value for each seed. *Change* is that of the
-sampled accuracy against fresh samples, seed by seed, with Student's 95% interval over the seeds. *Clipped* is the share
-of tokens whose push is 0 because of the clip.
-
-| samples and correction | sampled | greedy | change | clipped |
-|---|---|---|---|---|
-{table}
-
-The ratio is the trainer's probability divided by the sampler's, measured once in {EVERY} steps. The spread of a *token*
-is the root mean square of its log-ratio, and the spread of a *completion* is the standard deviation of its log-ratio.
-*Above {CAP:g}* is the share of completions that `sequence_mask` would drop. *Effective* is the effective sample size of
-the completions' ratios as a share of their number: 1 if all ratios are equal. All columns are means over the seeds.
-
-| samples and correction | tokens | spread of a token | spread of a completion | above {CAP:g} | effective |
-|---|---|---|---|---|---|
-{lengths}
-
-A step took {sampling:.2f} CPU seconds for sampling and rewards, and {rest:.2f} for the rest. If both ran at the same
-time, a step would take {slower:.2f} instead of {both:.2f} seconds (by formula): {both / slower:.1f} times as many steps
-per minute.
-"""
+    text = filled(
+        "stale",
+        where=provenance(stored),
+        steps=STEPS,
+        prompts=PROMPTS,
+        delta=DELTA,
+        cap=CAP,
+        every=EVERY,
+        table="\n".join(line(rows, arm) for arm in ARMS),
+        lengths="\n".join(length_lines(rows, arm) for arm in BY_LENGTH),
+        sampling=sampling,
+        rest=rest,
+        both=both,
+        slower=slower,
+        times=both / slower,
+    )
+    return f"\n{text}"
 
 
 def measure() -> None:
     train_missing(STORED, [dict(arm=arm, seed=seed) for seed in SEEDS for arm in ARMS], train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

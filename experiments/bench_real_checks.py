@@ -1,7 +1,7 @@
 """Try the checks on the real model: what they say of 12 configurations, and what training then does.
 
-    python scripts/bench_real_checks.py            run what scripts/bench_real_checks.json lacks: an hour in all
-    python scripts/bench_real_checks.py --write    only write the section of docs/results.md
+    python experiments/bench_real_checks.py            run what experiments/bench_real_checks.json lacks: an hour in all
+    python experiments/bench_real_checks.py --write    only write the section of docs/results.md
 
 Six of them were chosen to fail before any check saw one. Each gets a preflight and a pilot, is trained for some steps
 with `HealthCallback`, and answers held-out prompts greedily before and after. It *learned* if the share of correct
@@ -20,7 +20,7 @@ from statistics import fmean, median
 
 import yaml
 from bench_estimate import resident
-from benches import only_write, provenance, put, read_stored, train_missing
+from benches import filled, only_write, provenance, put, read_stored, train_missing
 from grpo_check.preflights.estimate import GIB
 
 from grpo_utils import smollm2
@@ -224,45 +224,26 @@ def learned(row: dict) -> bool:
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
-    sound, chosen = ([row for row in rows if CASES[row["name"]].sound == wanted] for wanted in (True, False))
-    failed = [row for row in rows if not learned(row)]
-    good = [row for row in rows if learned(row)]
-    lines = "\n".join(map(line, rows))
-    return f"""
-*Measured* by `make bench-real-checks` on {provenance(stored, "two cores")}
-
-We wrote down {len(CASES)} configurations of `make real`, {len(sound)} that should learn and {len(chosen)} that should
-not, before any check saw one of them. (An earlier version of the first one was used to develop the pilot's verdict
-`partial_credit`.) Each was trained for {STEPS} steps with plain TRL and PEFT. It *learned* if the share of correct
-fields in the greedy answers to {HELDOUT} held-out prompts rose within these steps, by the paired test and interval.
-`pilot` sampled {PROMPTS} prompts; `{REFUSED}` means that it did not, because of an error that `preflight` finds as
-well. `health` and `preflight` count if they report an error; of a constant reward, preflight only warns
-(`reward_weak`). On the task *older*, the policy did not learn by this measure. The measure hardly suits that task: a
-faultless answer about the wrong person has almost no correct field, so a policy that writes the form and guesses the
-person scores about 0.5, and the base model already scores 0.45. Its training rewards rose within 15 steps in
-[other runs](#controls-on-a-real-model), and in 70 steps [its accuracy rose](#a-real-model-on-a-cpu). So no check should
-have stopped this configuration. With so few configurations, the counts say little about others.
-
-{repair(rows)}
-
-| check | stopped, of the {len(failed)} that did not learn | stopped, of the {len(good)} that learned |
-|---|---|---|
-{counts("preflight", failed, good, lambda row: bool(row["preflight"]))}
-{counts("preflight, repaired", failed, good, lambda row: bool(row["repaired"]))}
-{counts("pilot", failed, good, pilot_stops)}
-{counts("health", failed, good, lambda row: bool(row["health"]))}
-{counts("any of them (repaired)", failed, good, lambda row: bool(row["repaired"] or row["health"]) or pilot_stops(row))}
-
-A stop does not mean that the check found the cause. For *correctness alone*, *constant reward* and
-*sign error*, the pilot said `raise_limit`, although the rewards were at fault. It did not sample *prompts as plain
-text* at all, because `preflight` reports an error there.
-
-| configuration | should learn | correct fields, before to after | learned | preflight | repaired | pilot | health |
-|---|---|---|---|---|---|---|---|
-{lines}
-
-{estimates(rows)}
-"""
+    sound = sum(CASES[row["name"]].sound for row in rows)
+    good, failed = ([row for row in rows if learned(row) == wanted] for wanted in (True, False))
+    text = filled(
+        "real_checks",
+        where=provenance(stored, "two cores"),
+        planned=len(CASES),
+        sound=sound,
+        unsound=len(rows) - sound,
+        steps=STEPS,
+        heldout=HELDOUT,
+        prompts=PROMPTS,
+        refused=REFUSED,
+        repaired=repair(rows),
+        failed=len(failed),
+        good=len(good),
+        stops="\n".join(stops(check, failed, good) for check in STOPS),
+        table="\n".join(map(line, rows)),
+        estimated=estimates(rows),
+    )
+    return f"\n{text}"
 
 
 def repair(rows: list[dict]) -> str:
@@ -280,8 +261,18 @@ def pilot_stops(row: dict) -> bool:
     return row["pilot"] not in ("go", "partial_credit")
 
 
-def counts(check: str, failed: list[dict], good: list[dict], stops: Callable[[dict], bool]) -> str:
-    return f"| {check} | {sum(map(stops, failed))} | {sum(map(stops, good))} |"
+#: What stops a run, by check.
+STOPS: dict[str, Callable[[dict], bool]] = {
+    "preflight": lambda row: bool(row["preflight"]),
+    "preflight, repaired": lambda row: bool(row["repaired"]),
+    "pilot": pilot_stops,
+    "health": lambda row: bool(row["health"]),
+    "any of them (repaired)": lambda row: bool(row["repaired"] or row["health"]) or pilot_stops(row),
+}
+
+
+def stops(check: str, failed: list[dict], good: list[dict]) -> str:
+    return f"| {check} | {sum(map(STOPS[check], failed))} | {sum(map(STOPS[check], good))} |"
 
 
 def line(row: dict) -> str:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable
 
-from address import ROOT
+from benches import ROOT
 
 from grpo_utils import completion_text, is_strictly_right
 

@@ -1,7 +1,7 @@
 """Continue an SFT adapter with GRPO or with more SFT, and write a section of docs/results.md.
 
-    python scripts/bench_sft.py           train what scripts/bench_sft.json lacks
-    python scripts/bench_sft.py --write   only write the section, from scripts/bench_sft.json
+    python experiments/bench_sft.py           train what experiments/bench_sft.json lacks
+    python experiments/bench_sft.py --write   only write the section, from experiments/bench_sft.json
 
 The task, the rows, the two arms and their settings are those of lesson 09. Both arms start from the same adapter and
 have the same constant learning rate. GRPO samples from all new prompts, so every sample is part of the run.
@@ -15,13 +15,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from lesson_functions import of_lesson
 from tiny_runs import USUAL, Policy, milestones_at, sft_trainer, untrained
 
 from grpo_utils import pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -35,8 +34,7 @@ CASES = {"100 correct": (100, 0), "100, 30 of them wrong": (100, 30), "100, 50 o
 ARMS = ("GRPO", "SFT")
 WRONG = """
 In a wrong worked answer, the smaller number is called the larger one. The case with 50 of them was added after the
-other two were measured.
-"""
+other two were measured."""
 
 
 def asked(a: int, b: int) -> dict:
@@ -149,26 +147,22 @@ def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
     kinds = {"equal sequences": STEP, "no more time": equal_time(rows)}
-    table = "\n".join(line(rows, case, kind, step) for case in measured_cases(rows) for kind, step in kinds.items())
-    return f"""
-*Measured* by `make bench-sft` on {provenance(stored)}
-
-The task, the model and the settings are those of [lesson 09](../notebooks/09_sft_then_grpo.ipynb). A first SFT run of
-{FIRST_STEPS} steps of 20 worked answers gives both arms the same adapter. GRPO continues it with {STEP} steps of 64
-completions on 400 new prompts with gold answers but no worked ones. *More SFT* continues it with steps of 64 worked
-answers, the same as before. Every run has the constant learning rate {RATE:g}; no other rate was tried. No pass rates
-were measured to choose the prompts, so every sample is counted: GRPO draws {64 * STEP:,}, SFT none.
-
-*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
-*Seconds* are CPU seconds of the continued training. A pair of numbers is GRPO, then more SFT. SFT was evaluated
-after {" and ".join(map(str, SFT_STEPS))} steps, and *no more time* is the last of these with at most GRPO's seconds.
-*Difference* is GRPO minus more SFT, seed by seed, with Student's 95% interval over the seeds. It is at least as
-wide as the interval that follows from the sampling of prompts alone.
-
-| worked answers | comparison | steps | seconds | first SFT | GRPO | more SFT | difference |
-|---|---|---|---|---|---|---|---|
-{table}
-{WRONG if any(CASES[case][1] for case in measured_cases(rows)) else ""}"""
+    lines = [line(rows, case, kind, step) for case in measured_cases(rows) for kind, step in kinds.items()]
+    if any(CASES[case][1] for case in measured_cases(rows)):
+        lines += [WRONG]
+    text = filled(
+        "sft",
+        where=provenance(stored),
+        first_steps=FIRST_STEPS,
+        step=STEP,
+        samples=64 * STEP,
+        rate=RATE,
+        prompts=PROMPTS,
+        seeds=len(SEEDS),
+        evaluated=" and ".join(map(str, SFT_STEPS)),
+        table="\n".join(lines),
+    )
+    return f"\n{text}"
 
 
 def measure() -> None:
@@ -176,12 +170,5 @@ def measure() -> None:
     train_missing(STORED, runs, train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

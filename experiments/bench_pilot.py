@@ -1,7 +1,7 @@
 """Compare the verdicts of `pilot` with real training runs, and write the measured half of docs/pilot.md.
 
-    python scripts/bench_pilot.py           run what is missing, then write the page
-    python scripts/bench_pilot.py --write   only write the page, from scripts/bench_pilot.json
+    python experiments/bench_pilot.py           run what is missing, then write the page
+    python experiments/bench_pilot.py --write   only write the page, from experiments/bench_pilot.json
 
 Each configuration of a tiny model is piloted, then trained for a few steps and evaluated on held-out rows before and
 after. A configuration "learned" if its held-out strict accuracy rose with p < 0.05 in the paired test. Strict accuracy
@@ -19,10 +19,7 @@ from itertools import islice, product
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent / "tiny"))
-
-from address import ROOT
-from benches import measured_on, only_write, read_stored, versions_text, write_below
+from benches import ROOT, filled, measured_on, only_write, read_stored, versions_text, write_below
 from grpo_check.findings import Finding
 from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, figures
 from grpo_check.pilots.sampling import Group, forward_seconds, groups, longer
@@ -458,10 +455,6 @@ def line(row: dict) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-HEAD = """| configuration | tied | truncated | correct | pull | verdict | accuracy, before to after | learned | call |
-|---|---|---|---|---|---|---|---|---|"""
-
-
 def rate(calls: list[bool]) -> str:
     """Right calls with their interval."""
     low, high = wilson_interval(sum(calls), len(calls))
@@ -470,61 +463,47 @@ def rate(calls: list[bool]) -> str:
 
 def page(stored: dict) -> str:
     """The measured half of docs/pilot.md."""
-    half = fitting_half()
-    first, second = ([row for row in stored["rows"] if (row["name"] in half) == wanted] for wanted in (True, False))
+    half, rows = fitting_half(), stored["rows"]
+    first, second = ([row for row in rows if (row["name"] in half) == wanted] for wanted in (True, False))
     calls, truth = hits(second), [learned(row) for row in second]
-    go = [verdict(row).code == "go" for row in second]
-    counts = {(a, b): sum(g == a and t == b for g, t in zip(go, truth, strict=True)) for a in (1, 0) for b in (1, 0)}
-    never = [not one for one in truth]
-    ratios = sorted(STEPS * sum(figures_of(row).seconds) / row["training_seconds"] for row in stored["rows"])
-    inside = sum(0.5 <= one <= 2 for one in ratios)
-    return f"""{MARK}
-
-## How often the verdict is right
-
-`make bench-pilot` made this table on {stored["date"]} ({stored["processor"]}, one thread,
-{versions_text(stored["versions"])}).
-It piloted {len(stored["rows"])} configurations of the two tiny models with {PROMPTS} prompts each. It then trained
-each one for {STEPS} steps of 64 completions, and evaluated it on {HELDOUT} held-out rows before and after.
-A configuration *learned* if its strict accuracy rose with p < 0.05 in the paired test. Strict accuracy is the true
-accuracy of the task, whatever the reward pays. A call is right if the verdict is `go` and the configuration learned, or
-if the verdict is another one and the configuration did not learn. "Correct" compares samples with the gold answers of
-the training rows, which are wrong in three configurations. "Pull" is the mean advantage of correct completions.
-
-The thresholds were fitted on {len(first)} configurations. They were drawn once from all {len(CASES)} planned ones, with
-seed {SPLIT_SEED}, before any threshold was fitted; some of the training runs had finished by then. The verdicts on the
-other {len(second)} are the result:
-
-| rule | right calls on the {len(second)} that were not used for fitting |
-|---|---|
-| the pilot's verdict | {rate(calls)} |
-| the same, if nothing tells which answers are correct | {rate(hits(second, known=False))} |
-| always go | {rate(truth)} |
-| never go | {rate(never)} |
-
-The pilot stopped {counts[0, 0]} of the {counts[0, 0] + counts[1, 0]} configurations that did not learn, and
-{counts[0, 1]} of the {counts[0, 1] + counts[1, 1]} that did. Its share of right calls is
-{"higher" if (p := mcnemar_p_value(truth, calls)) < 0.05 else "not shown to be higher"} than that of "always go" (exact
-McNemar test on the same configurations, p = {p:.2g}). Most of these configurations learn, which favors "always go".
-On the {len(first)} configurations that were used for fitting, {sum(hits(first))} calls are right.
-
-| | learned | did not learn |
-|---|---|---|
-| go | {counts[1, 1]} | {counts[1, 0]} |
-| another verdict | {counts[0, 1]} | {counts[0, 0]} |
-
-{HEAD}
-{chr(10).join(map(line, second))}
-
-The configurations that were used for fitting:
-
-{HEAD}
-{chr(10).join(map(line, first))}
-
-The estimated training time divided by the measured one is {median(ratios):.2f} in the median, from {ratios[0]:.2f} to
-{ratios[-1]:.2f}. {inside} of {len(ratios)} estimates are within a factor of 2. Other programs ran on the machine at the
-same time, which explains some of the spread.
-"""
+    went = [verdict(row).code == "go" for row in second]
+    went_good, went_dull = (sum(g and t == good for g, t in zip(went, truth, strict=True)) for good in (True, False))
+    good, dull, p = truth.count(True), truth.count(False), mcnemar_p_value(truth, calls)
+    ratios = sorted(STEPS * sum(figures_of(row).seconds) / row["training_seconds"] for row in rows)
+    text = filled(
+        "pilot",
+        date=stored["date"],
+        processor=stored["processor"],
+        versions=versions_text(stored["versions"]),
+        total=len(rows),
+        prompts=PROMPTS,
+        steps=STEPS,
+        heldout=HELDOUT,
+        planned=len(CASES),
+        split_seed=SPLIT_SEED,
+        fitted_on=len(first),
+        fitted_right=sum(hits(first)),
+        others=len(second),
+        by_pilot=rate(calls),
+        by_unknown=rate(hits(second, known=False)),
+        by_going=rate(truth),
+        by_never=rate([not one for one in truth]),
+        good=good,
+        went_good=went_good,
+        stopped_good=good - went_good,
+        dull=dull,
+        went_dull=went_dull,
+        stopped_dull=dull - went_dull,
+        compared="higher" if p < 0.05 else "not shown to be higher",
+        p=p,
+        table="\n".join(map(line, second)),
+        fitted_table="\n".join(map(line, first)),
+        middle=median(ratios),
+        least=ratios[0],
+        most=ratios[-1],
+        inside=sum(0.5 <= one <= 2 for one in ratios),
+    )
+    return f"{MARK}\n\n{text}"
 
 
 def main() -> None:
@@ -538,7 +517,7 @@ def main() -> None:
     stored = read_stored(STORED)
     best = fitted([row for row in stored["rows"] if row["name"] in fitting_half()])
     if best != LIMITS:
-        sys.exit(f"Error: the fit gives {best}; write it into grpo_check/pilot/verdicts.py and run again with --write.")
+        sys.exit(f"Error: the fit gives {best}; write it into pilots/verdicts.py and run again with --write.")
     write_below(PAGE, MARK, page(stored))
     print(f"written: {PAGE.relative_to(ROOT)}")
 

@@ -1,7 +1,7 @@
 """Measure what single settings do, draw the figures of docs/settings.md, and write that page's second half.
 
-    python scripts/bench_settings.py           train and evaluate all runs
-    python scripts/bench_settings.py --write   only draw and write, from scripts/bench_settings.json
+    python experiments/bench_settings.py           train and evaluate all runs
+    python experiments/bench_settings.py --write   only draw and write, from experiments/bench_settings.json
 
 Each run trains the tiny model for a few steps with one setting changed. Three seeds show how runs differ by chance.
 """
@@ -12,8 +12,7 @@ from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
-from address import ROOT
-from benches import difference_text, measured_on, only_write, provenance, read_stored, write_below
+from benches import ROOT, difference_text, filled, measured_on, only_write, provenance, read_stored, write_below
 from svg import save_svg
 from tiny_runs import held_out, train_tiny
 
@@ -183,21 +182,9 @@ def change(found: dict) -> str:
 
 def measured(stored: dict) -> str:
     """The page's second half."""
-    sections = "\n".join(section(name, results) for name, results in stored["results"].items())
-    return f"""{MARK}
-
-## What single settings did
-
-*Measured* by `make bench-settings` on {provenance(stored)}
-
-Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, with one setting changed from the
-`cpu` profile. The base model is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The
-interval is over only {len(SEEDS)} seeds, so it is wide. A run of {STEPS} steps shows how fast a policy learns, not how
-good it becomes in the end, and a tiny model does not show which value is best for yours. In the figures, each dot is
-one seed, and the lines connect the means; *default* is the value of the profile. The right panel and the last column
-show the mean over all steps.
-
-{sections}"""
+    sections = "\n".join(section(name, results) for name, results in stored["results"].items()).rstrip("\n")
+    about = dict(where=provenance(stored), model=CPU.models["qwen"], steps=STEPS, prompts=PROMPTS, seeds=len(SEEDS))
+    return f"{MARK}\n\n{filled('settings', sections=sections, **about)}"
 
 
 def main() -> None:

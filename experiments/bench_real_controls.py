@@ -1,7 +1,7 @@
 """Train SmolLM2 with the true rewards and with two controls, and write a section of docs/results.md.
 
-    python scripts/bench_real_controls.py           train what its .json file lacks, on a GPU if there is one
-    python scripts/bench_real_controls.py --write   only write the section, from the .json file
+    python experiments/bench_real_controls.py           train what its .json file lacks, on a GPU if there is one
+    python experiments/bench_real_controls.py --write   only write the section, from the .json file
 
 The controls never read the answer. With the task *older*, the true rewards show what an ability that does not rise
 looks like. Each run is stored when it ends, and its checkpoints continue a run that was stopped.

@@ -15,9 +15,16 @@ import psutil
 from grpo_core.training.measuring import installed_version
 
 from grpo_utils.evaluation.statistics import Estimate
+from grpo_utils.profiles import CPU, prepare_machine
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
+ROOT = Path(__file__).parent.parent
+RESULTS, PAGES = ROOT / "docs" / "results.md", Path(__file__).parent / "pages"
 PACKAGES = ("trl", "transformers", "peft", "torch")
+#: A value in the text of a page: its name, and how to format it.
+VALUE = re.compile(r"\{\{(\w+)(?::(.+?))?\}\}")
+
+# The benches draw and copy minutes as the scripts do, and train on the tiny models' prompts. No script imports a bench.
+sys.path += [str(ROOT / "scripts"), str(ROOT / "scripts" / "tiny")]
 
 
 def only_write(doc: str) -> bool:
@@ -116,6 +123,18 @@ def difference_text(difference: Estimate | Sequence[float]) -> str:
     return f"{verdict}{value:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
+def filled(page: str, **values: object) -> str:
+    """A text of ``pages/`` with a value in place of each ``{{name}}`` or ``{{name:.2f}}``.
+
+    Raises:
+        ValueError: the text names a value that is not given, or does not name one that is.
+    """
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    if others := {name for name, _ in VALUE.findall(text)} ^ values.keys():
+        raise ValueError(f"pages/{page}.md and its bench do not have the same values: {', '.join(sorted(others))}")
+    return VALUE.sub(lambda found: format(values[found[1]], found[2] or ""), text)
+
+
 def put(title: str, text: str) -> None:
     """Replace the text of one section of docs/results.md; all other sections stay as they are."""
     page = RESULTS.read_text(encoding="utf-8")
@@ -123,6 +142,14 @@ def put(title: str, text: str) -> None:
     if not section.search(page):
         sys.exit(f"Error: {RESULTS.name} has no section {title!r}")
     RESULTS.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
+
+
+def write_section(doc: str, stored: Path, title: str, section: Callable[[dict], str], measure: Callable) -> None:
+    """Measure what is missing, unless the command line has `--write`; then write the bench's section of the results."""
+    if not only_write(doc):
+        prepare_machine(CPU)
+        measure()
+    put(title, section(read_stored(stored)))
 
 
 def write_below(page: Path, mark: str, text: str) -> None:

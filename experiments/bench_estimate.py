@@ -1,7 +1,7 @@
 """Measure the errors of the memory and time estimates, and write the measured half of docs/preflight.md.
 
-    python scripts/bench_estimate.py
-    python scripts/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
+    python experiments/bench_estimate.py
+    python experiments/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
 
 Each case runs on a CPU, in one thread and a fresh process. The script compares the peak resident memory (minus the
 memory after the imports) and the CPU seconds per step with `estimate_memory` and `estimate_minutes`.
@@ -14,8 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from address import ROOT
-from benches import measured_on, provenance, refuse_arguments, write_below
+from benches import ROOT, filled, measured_on, provenance, refuse_arguments, write_below
 from grpo_check.preflights.estimate import (
     GIB,
     HARDWARE,
@@ -27,8 +26,9 @@ from grpo_check.preflights.estimate import (
     estimate_minutes,
 )
 from grpo_check.preflights.sizes import model_sizes
+from grpo_core.training.policy import BACKENDS
 
-from grpo_utils.profiles import BACKENDS, CPU, PROFILES, prepare_machine
+from grpo_utils.profiles import CPU, PROFILES, prepare_machine
 
 PAGE = ROOT / "docs" / "preflight.md"
 MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
@@ -260,8 +260,8 @@ def profile_rows() -> str:
     return "\n".join(lines)
 
 
-def published() -> str:
-    """The formula compared with the one published figure for a GPU."""
+def published_gib() -> float:
+    """What the formula says of the one published peak for a GPU."""
     sizes = model_sizes(known_config("Qwen3-4B"))
     memory = estimate_memory(
         sizes,
@@ -272,13 +272,7 @@ def published() -> str:
         optim="adamw_8bit",
         backend="unsloth",
     )
-    return (
-        f"We found one published peak of Unsloth on a T4: [{PUBLISHED_GIB:.2f} GiB]({PUBLISHED})\n"
-        "for Qwen3-4B in 4 bits with rank 16, 2 generations and 1,024 tokens, trained with vLLM. The formula gives\n"
-        f"{memory.gib:.1f} GiB without vLLM (a factor of {memory.gib / PUBLISHED_GIB:.2f}). We do not know how much\n"
-        "of the peak vLLM took, so this figure neither confirms nor refutes the formula. Until someone measures the\n"
-        "memory with Unsloth, treat its estimate as a lower bound.\n"
-    )
+    return memory.gib
 
 
 def measured() -> str:
@@ -286,38 +280,32 @@ def measured() -> str:
     worst_memory, worst_time = (max(max(f), 1 / min(f)) for f in (memory_factors, time_factors))
     assert worst_memory <= MEMORY_FACTOR["cpu"], f"memory is off by {worst_memory:.2f}: raise MEMORY_FACTOR['cpu']"
     assert worst_time <= MINUTES_FACTOR["cpu"], f"time is off by {worst_time:.2f}: raise MINUTES_FACTOR['cpu']"
-    return f"""{MARK}
-
-## Measured on a CPU
-
-These cases were measured by `make bench-estimate` on {provenance(measured_on(), "one thread")}
-The 36M and 118M models have the Qwen3 architecture and random weights. Memory is the peak memory of
-the process minus its memory after the imports; time is CPU time.
-
-| case | GiB, measured | estimated | factor | seconds per step, measured | estimated | factor |
-|---|---|---|---|---|---|---|
-{chr(10).join(lines)}
-
-The largest errors are a factor of {worst_memory:.2f} for memory and {worst_time:.2f} for time.
-For a CPU, a report shows wider ranges: a factor of {MEMORY_FACTOR["cpu"]:g} for memory and {MINUTES_FACTOR["cpu"]:g}
-for time. Both formulas have constants that were fitted to these cases, so expect larger errors on another machine.
-"""
+    text = filled(
+        "estimate",
+        where=provenance(measured_on(), "one thread"),
+        table="\n".join(lines),
+        worst_memory=worst_memory,
+        worst_time=worst_time,
+        memory_factor=MEMORY_FACTOR["cpu"],
+        time_factor=MINUTES_FACTOR["cpu"],
+    )
+    return f"{MARK}\n\n{text}"
 
 
 def on_gpus() -> str:
     """The section on GPUs: arithmetic only."""
-    return f"""{GPUS}
-
-| profile | peak GiB, Unsloth | peak GiB, plain TRL | GiB of GPU memory | minutes of training (generating + learning) |
-|---|---|---|---|---|
-{profile_rows()}
-
-These estimates assume that every completion runs to its limit. They leave out the evaluations,
-the download and the merge. A report shows ranges of a factor of {MEMORY_FACTOR["gpu"]:g} for memory
-and {MINUTES_FACTOR["gpu"]:g} for time in either direction; both factors are guesses.
-
-{published()}[On a GPU](gpu.md#the-arithmetic) compares the formula with public runs on a T4.
-"""
+    peak = published_gib()
+    text = filled(
+        "estimate_gpus",
+        table=profile_rows(),
+        memory_factor=MEMORY_FACTOR["gpu"],
+        time_factor=MINUTES_FACTOR["gpu"],
+        published=PUBLISHED_GIB,
+        source=PUBLISHED,
+        estimated=peak,
+        factor=peak / PUBLISHED_GIB,
+    )
+    return f"{GPUS}\n\n{text}"
 
 
 def main() -> None:

@@ -1,16 +1,16 @@
 """Attack the rewards of tests/attack_zoo, and count what is found.
 
-    python scripts/bench_attack.py                  the attacks that scripts/bench_attack.json lacks: hours in all
-    python scripts/bench_attack.py NAME ...         only some rewards
-    python scripts/bench_attack.py --seed 1 NAME    another seed
-    python scripts/bench_attack.py --write          only write the section of docs/attack.md
+    python experiments/bench_attack.py                  the attacks that bench_attack.json lacks: hours in all
+    python experiments/bench_attack.py NAME ...         only some rewards
+    python experiments/bench_attack.py --seed 1 NAME    another seed
+    python experiments/bench_attack.py --write          only write the section of docs/attack.md
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
 written, so several of these commands can run at once, each on cores of its own.
 
 A finding may name another fault than the one that its author built into a reward. So a reader compares the report with
 the fault that the zoo records, and writes ``"shows_fault"`` and ``"by_policy"`` (true or false) into the rows of
-scripts/bench_attack.json. If the policy wrote such a completion, ``"first_step"`` is the first step in which it did.
+bench_attack.json. If the policy wrote such a completion, ``"first_step"`` is the first step in which it did.
 """
 
 import argparse
@@ -24,8 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill, indent
 
-from address import ROOT
-from benches import measured_on, provenance, read_stored, write_below
+from benches import ROOT, filled, measured_on, provenance, read_stored, write_below
 
 from grpo_utils.evaluation.statistics import Rate
 
@@ -127,36 +126,25 @@ def section(stored: dict) -> str:
     sound = [entry for entry in SOUND if entry.name in by_name]
     shown, accused = rates(passing, sound, by_name)
     threads = sorted({row["threads"] for row in stored["rows"]})
-    steps, seconds = (sorted(row[name] for row in stored["rows"]) for name in ("steps", "seconds"))
-    return f"""{MARK}
-
-*Measured* by `make bench-attack` on {provenance(stored, f"cores for each: {' or '.join(map(str, threads))}")}
-
-`tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked
-for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {seconds[-1] / 60:.1f} minutes in all:
-{steps[0]} to {steps[-1]} steps of 8 completions.
-
-{in_short(passing, sound, by_name)}
-
-- These are few rewards: {in_percent(shown)}, and {in_percent(accused)} (95% Wilson intervals).
-- *Flagged* means a finding `{FOUND}`, as an error or a warning.
-- *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
-  one reader for each seed, who knew the fault. A report can also name something else, such as a spelling about
-  which `correct()` is stricter than the reward.
-- *By the policy* counts it only if a sampled completion shows it. That alone does not show that GRPO found it:
-{indent(fill(early(stored["rows"]), 118), "  ")}
-- Another attack, also with the same seed, may find more or less, because the time decides how many steps there are.
-- `attack` was given the right `correct()` for every reward, and honest completions where there are no gold answers. How
-  often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it was given
-  no `correct()`.
-- The machine did other work as well. For rewards that `probe` passes, and sound ones, the reports of seed 0 come from
-  an earlier version, which used the same rules for these rewards but worded its reports differently. Those of
-  `accuracy_and_format`, `json_schema` and `one_sentence` show one completion only.
-
-{counts(by_name)}
-
-{table(by_name)}
-"""
+    steps, minutes = [row["steps"] for row in stored["rows"]], [row["seconds"] / 60 for row in stored["rows"]]
+    text = filled(
+        "attack",
+        where=provenance(stored, f"cores for each: {' or '.join(map(str, threads))}"),
+        attacked=len(by_name),
+        minutes=MINUTES,
+        least=min(minutes),
+        most=max(minutes),
+        fewest_steps=min(steps),
+        most_steps=max(steps),
+        result=in_short(passing, sound, by_name),
+        shown_rate=in_percent(shown),
+        accused_rate=in_percent(accused),
+        found=FOUND,
+        soon=indent(fill(early(stored["rows"]), 118), "  "),
+        counts=counts(by_name),
+        table=table(by_name),
+    )
+    return f"{MARK}\n\n{text}"
 
 
 def in_short(passing: Sequence[Entry], sound: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> str:

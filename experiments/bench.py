@@ -1,9 +1,9 @@
 """Measure the numbers in docs/results.md and write the sections of that page that they belong to.
 
-    python scripts/bench.py              all of it
-    python scripts/bench.py lesson03     lesson 03 with five seeds, four numbers of steps, and twice with one seed
-    python scripts/bench.py minutes      every lesson once per family: processor time and memory
-    python scripts/bench.py --resume     only the runs that outputs/bench does not have yet
+    python experiments/bench.py              all of it
+    python experiments/bench.py lesson03     lesson 03 with five seeds, four numbers of steps, and twice with one seed
+    python experiments/bench.py minutes      every lesson once per family: processor time and memory
+    python experiments/bench.py --resume     only the runs that outputs/bench does not have yet
 
 Every run uses the CPU profile and has its own folder. Do not use the machine meanwhile, because it measures time.
 """
@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import minutes
 import psutil
-from address import ROOT
-from benches import RESULTS, measured_on, peak_memory, provenance, put
+from benches import RESULTS, ROOT, measured_on, peak_memory, provenance, put
+from minutes import main as copy_minutes
+from minutes import printed_minutes
 
 from grpo_utils import PROFILES, math_rewards
 from grpo_utils.evaluation.statistics import Rate
@@ -267,11 +267,11 @@ def measure_lesson_03() -> None:
 
 def measure_minutes() -> None:
     """Write the table of the lessons that do not print their own minutes; copy all minutes to the pages."""
-    lessons = [path for path in sorted(LESSON.parent.glob("*.ipynb")) if minutes.printed_minutes(path.stem) is None]
+    lessons = [path for path in sorted(LESSON.parent.glob("*.ipynb")) if printed_minutes(path.stem) is None]
     first = [run_lesson(LESSON, family, SEED=SEEDS[0]) for family in FAMILIES]
     others = [run_lesson(lesson, family) for lesson in lessons if lesson != LESSON for family in FAMILIES]
     put("Minutes and memory of all lessons", minutes_section([*others, *first]))
-    minutes.main()
+    copy_minutes()
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Measure which checkpoint `load_best_model_at_end` keeps, and write the table of docs/choosing-a-checkpoint.md.
 
-    python scripts/bench_checkpoint.py           train all runs
-    python scripts/bench_checkpoint.py --write   only write, from scripts/bench_checkpoint.json
+    python experiments/bench_checkpoint.py           train all runs
+    python experiments/bench_checkpoint.py --write   only write, from experiments/bench_checkpoint.json
 
 Each run trains the tiny model on addition problems and evaluates it every few steps on validation prompts. The test
 prompts are used once per run, for all saved checkpoints, to see which choice was good.
@@ -12,8 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from address import ROOT
-from benches import measured_on, only_write, read_stored, write_below
+from benches import ROOT, filled, measured_on, only_write, read_stored, write_below
 from datasets import Dataset
 from grpo_core.training.checkpoints import checkpoint_step
 from lesson_functions import of_lesson
@@ -106,11 +105,10 @@ def stop_early() -> dict:
     return {"chosen": trainer.state.best_global_step, "stopped": trainer.state.global_step}
 
 
-def lines_of(name: str, run: dict) -> list[str]:
+def of_run(name: str, run: dict) -> str:
     """A heading, the table of the evaluations, and what was chosen."""
     lines = [
-        f"### {name}",
-        "",
+        f"### {name}\n",
         "| step | `eval_reward` | `eval_rewards/truth/mean` | test accuracy |",
         "|---|---|---|---|",
     ]
@@ -118,33 +116,34 @@ def lines_of(name: str, run: dict) -> list[str]:
         lines += [f"| {row['step']} | {row['reward']:.3f} | {row['truth']:.3f} | {row['test']:.3f} |"]
     by_truth = max(run["evaluations"], key=lambda row: row["truth"])  # the first of equal ones, as transformers does
     by_reward = next(row for row in run["evaluations"] if row["step"] == run["chosen"])
-    return [
-        *lines, "",
-        f"`metric_for_best_model=\"eval_reward\"` chose step {run['chosen']}, with a test accuracy of "
+    chosen = (
+        f'\n`metric_for_best_model="eval_reward"` chose step {run["chosen"]}, with a test accuracy of '
         f"{by_reward['test']:.3f}. The best validation `truth` is at step {by_truth['step']}, with a test accuracy of "
-        f"{by_truth['test']:.3f}.",
-        "",
-    ]  # fmt: skip
+        f"{by_truth['test']:.3f}."
+    )
+    return "\n".join([*lines, chosen])
 
 
 def write(stored: dict) -> None:
     """Replace the measured half of the page."""
     runs = stored["runs"]
-    machine = f"tiny-qwen3, seed 0, {stored['processor']}, {stored['date']}"
-    lines = [MARK, "", "## Measured on the tiny model", ""]
-    lines += [
-        f"Two runs of {STEPS} steps on addition problems, evaluated every {EVERY} steps on {VALIDATION} validation",
-        f"prompts ({machine}). The last column comes from {TEST} test prompts that no choice",
-        "used. One seed shows that these failures happen, not how often.",
-        "",
-        "The first reward pays 0.25 for each tag, without a limit, so a completion that repeats tags earns more than",
-        "1.0. The second reward pays at most 1.0. Neither checks the answer. `truth` is 1.0 for an answer that is",
-        f"correct and correctly formatted. The first {identical(*runs.values())} evaluations of the two runs are",
-        "identical, because the cap changes nothing until completions repeat tags.",
-        "",
-    ]
-    lines += [line for name, run in runs.items() for line in lines_of(name, run)]
-    write_below(PAGE, MARK, "\n".join([*lines, *costs(stored)]) + "\n")
+    took = sum(run["seconds"] for run in runs.values())
+    text = filled(
+        "checkpoint",
+        steps=STEPS,
+        every=EVERY,
+        validation=VALIDATION,
+        test=TEST,
+        processor=stored["processor"],
+        date=stored["date"],
+        identical=identical(*runs.values()),
+        runs="\n\n".join(of_run(name, run) for name, run in runs.items()),
+        truth=TRUTH,
+        stopped=stored["early"]["stopped"],
+        kept=stored["early"]["chosen"],
+        share=sum(row["seconds"] for run in runs.values() for row in run["evaluations"]) / took,
+    )
+    write_below(PAGE, MARK, f"{MARK}\n\n{text}")
 
 
 def identical(first: dict, second: dict) -> int:
@@ -152,20 +151,6 @@ def identical(first: dict, second: dict) -> int:
     pairs = zip(first["evaluations"], second["evaluations"], strict=True)
     same = [all(a[key] == b[key] for key in ("reward", "truth", "test")) for a, b in pairs]
     return same.index(False)
-
-
-def costs(stored: dict) -> list[str]:
-    """What early stopping did, and the share of time that the evaluations took."""
-    runs, early = stored["runs"].values(), stored["early"]
-    share = sum(row["seconds"] for run in runs for row in run["evaluations"]) / sum(run["seconds"] for run in runs)
-    return [
-        "### Early stopping and cost",
-        "",
-        f'With `metric_for_best_model="{TRUTH}"` and',
-        "`EarlyStoppingCallback(early_stopping_patience=2)`, the run with the unlimited reward stopped at step",
-        f"{early['stopped']} of {STEPS} and kept step {early['chosen']}. The evaluations",
-        f"of the two runs took {share:.0%} of their time, because they ran every {EVERY} steps.",
-    ]
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
 
-    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks
-    python scripts/bench_losses.py --write   only write the table, from scripts/bench_losses.json
+    python experiments/bench_losses.py           train what experiments/bench_losses.json lacks
+    python experiments/bench_losses.py --write   only write the table, from experiments/bench_losses.json
 
 A row is one training run. It is stored as soon as it is complete, so an interrupted bench continues where it stopped.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from benches import difference_text, only_write, provenance, read_stored, train_missing, write_between
+from benches import difference_text, filled, only_write, provenance, read_stored, train_missing, write_between
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import logged
@@ -140,33 +140,21 @@ def line(stored: dict, name: str) -> str:
 
 def section(stored: dict) -> str:
     """The section of docs/settings.md."""
-    head = "| variant | settings | compared with | accuracy | difference | tokens | difference | gradient norm |"
-    earned = [mean(values_of(stored, f"any format, {kind}", "any_format")) for kind in ("dapo", "grpo")]
-    rows = "\n".join([head, "|---" * 8 + "|", *(line(stored, name) for name in VARIANTS)])
-    return f"""{BEGIN}
-
-## What the losses did
-
-*Measured* by `make bench-losses` on {provenance(stored)}
-[Lesson 13](../notebooks/13_losses.ipynb) explains the variants.
-{stored.get("note", "")}
-
-Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, and each row is the mean of
-{len(SEEDS)} seeds. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1. *Tokens* is
-the mean length of these answers. *Gradient norm* is the mean over all steps.
-
-Each difference is this row minus the row under *compared with*, seed by seed, with Student's 95% interval over the
-seeds. An interval of accuracy is never narrower than sampling the prompts alone would make it. Expect one or two of
-these {2 * sum(bool(variant.base) for variant in VARIANTS.values())} intervals to exclude 0 by chance alone.
-
-In the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing.
-{earned[0]:.0%} of the answers earn this reward with `dapo`, and {earned[1]:.0%} with `grpo`. In the rows *4 updates*,
-four steps use each batch of completions, so these runs take as many steps as the others but sample only a quarter of
-the completions.
-
-{rows}
-
-{END}"""
+    dapo, grpo = (mean(values_of(stored, f"any format, {kind}", "any_format")) for kind in ("dapo", "grpo"))
+    text = filled(
+        "losses",
+        where=provenance(stored),
+        note=stored.get("note", ""),
+        model=CPU.models["qwen"],
+        steps=STEPS,
+        seeds=len(SEEDS),
+        prompts=PROMPTS,
+        intervals=2 * sum(bool(variant.base) for variant in VARIANTS.values()),
+        dapo=dapo,
+        grpo=grpo,
+        table="\n".join(line(stored, name) for name in VARIANTS),
+    )
+    return f"{BEGIN}\n\n{text}\n{END}"
 
 
 def main() -> None:

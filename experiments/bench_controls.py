@@ -1,7 +1,7 @@
 """Train with the true reward and with two controls, and write a section of docs/results.md.
 
-    python scripts/bench_controls.py           train what scripts/bench_controls.json lacks
-    python scripts/bench_controls.py --write   only write the section, from scripts/bench_controls.json
+    python experiments/bench_controls.py           train what experiments/bench_controls.json lacks
+    python experiments/bench_controls.py --write   only write the section, from experiments/bench_controls.json
 
 The controls are a reward for the format alone and a reward that is drawn at random. Both never read the answer, so what
 they gain is not due to correctness. Last, a policy is trained on the held-out questions themselves, and asked those
@@ -14,12 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-from benches import difference_text, only_write, provenance, put, read_stored, train_missing
+from benches import difference_text, filled, provenance, train_missing, write_section
 from tiny_runs import Policy, sft_trainer, train_tiny, untrained
 
 from grpo_utils import evaluate, evaluate_samples, load_rows, logged
 from grpo_utils.evaluation.statistics import paired_difference
-from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward, incremental_format_reward
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "True reward and controls"
@@ -148,40 +147,30 @@ def short_table(stored: dict) -> str:
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
-    table = "\n".join(line(rows, arm) for arm in REWARDS)
     tries = "\n".join(f"| {arm} | {' | '.join(f'{passed(rows, arm, k):.2f}' for k in KS)} |" for arm in REWARDS)
     leaks = [row for row in rows if row["arm"] == LEAK]
     asked = "\n".join(
         f"| {name} | {count} | {', '.join(f'{row[name]:.3f}' for row in leaks)} |"
         for name, count in (("leaked", LEAKED), ("fresh", FRESH))
     )
-    return f"""
-*Measured* by `make bench-controls` on {provenance(stored)}
-
-Each run trains the tiny model on two-digit addition for {STEPS} steps, with the settings of the `cpu` profile and one
-reward: `correctness_reward`; `incremental_format_reward`, which reads only tags; or a coin toss for each completion.
-*Reward* is the mean of the first and of the last five steps. The other columns have one value for each seed.
-*Sampled* and *greedy* are strict accuracy on {PROMPTS} held-out prompts; *sums* is the share of sampled answers whose
-last number is the sum, in any format. *Change* is that of the sampled accuracy, seed by seed, with Student's 95%
-interval over the seeds.
-
-| reward | reward, first to last | sampled | greedy | sums | change of sampled |
-|---|---|---|---|---|---|
-{table}
-
-Pass@k on {SOME} held-out prompts with {SAMPLES} samples each, the mean of the seeds:
-
-| reward | {" | ".join(f"pass@{k}" for k in KS)} |
-|---|{"---|" * len(KS)}
-{tries}
-
-**A leaked test.** SFT trains the same model for {LEAK_STEPS} steps on {LEAKED} held-out questions with their answers.
-Greedy accuracy on these and on {FRESH} other held-out questions, one value for each of {len(leaks)} seeds:
-
-| questions | number | greedy accuracy |
-|---|---|---|
-{asked}
-"""
+    text = filled(
+        "controls",
+        where=provenance(stored),
+        steps=STEPS,
+        prompts=PROMPTS,
+        table="\n".join(line(rows, arm) for arm in REWARDS),
+        some=SOME,
+        samples=SAMPLES,
+        heads=" | ".join(f"pass@{k}" for k in KS),
+        bars="---|" * len(KS),
+        tries=tries,
+        leak_steps=LEAK_STEPS,
+        leaked=LEAKED,
+        fresh=FRESH,
+        leaked_seeds=len(leaks),
+        asked=asked,
+    )
+    return f"\n{text}"
 
 
 def measure() -> None:
@@ -189,12 +178,5 @@ def measure() -> None:
     train_missing(STORED, runs, train)
 
 
-def main() -> None:
-    if not only_write(__doc__):
-        prepare_machine(CPU)
-        measure()
-    put(TITLE, section(read_stored(STORED)))
-
-
 if __name__ == "__main__":
-    main()
+    write_section(__doc__, STORED, TITLE, section, measure)

@@ -1,6 +1,6 @@
 """Measure the memory for checking a merged model, with random weights of the T4 profile's size.
 
-    python scripts/bench_merge.py
+    python experiments/bench_merge.py
 
 Free Colab has 12.7 GB of RAM. `check_merged`, as lesson 03 calls it, runs in its own process, here on the CPU. It
 merges in fp32, compares logits, loads the saved fp16 model, compares weights, and answers prompts. This script reads

@@ -1,6 +1,6 @@
 """Measure the numbers in docs/rewards.md and write its second half.
 
-    python scripts/bench_rewards.py
+    python experiments/bench_rewards.py
 
 It uses one core. Speeds are the best of three passes over chat completions; `correctness_reward` never gets the same
 number twice. GSM8K rows come from the file in GSM8K_FILE; without it, the page says that they were not measured.
@@ -16,8 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hostile
-from address import ROOT
-from benches import measured_on, peak_memory, provenance, refuse_arguments, write_below
+from benches import ROOT, filled, measured_on, peak_memory, provenance, refuse_arguments, write_below
 from grpo_check.probes.forms import FORMS
 from grpo_check.probes.matrix import cases
 from grpo_core.training.measuring import wilson_interval
@@ -219,37 +218,31 @@ def measured() -> str:
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
     seconds, peak = lesson()
-    return f"""{MARK}
-
-## Measured
-
-`make bench-rewards` measured these numbers on {provenance(measured_on(("trl", "math-verify", "rapidfuzz")))}
-
-| reward | completions per second |
-|---|---|
-{speeds()}
-
-The next table shows the CPU time per completion in milliseconds. Each reward scored
-{HOSTILE // 10:,} well-formed and {HOSTILE:,} hostile completions.
-
-| reward | completions | p50 | p99 | maximum |
-|---|---|---|---|---|
-{cost_table(HOSTILE)}
-
-The slowest of {COMPARED:,} random comparisons by math-verify takes {slowest_comparison(COMPARED):.0f} ms.
-A typical expression that only math-verify can compare takes {expression_milliseconds():.0f} ms.
-Our reward needs {1000 * ours:.1f} ms for one completion with a tower of exponents (`9^{{9^{{9^{{9}}}}}}`),
-and TRL's reward needs {theirs:.1f} s.
-A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes
-{seconds:.0f} s and uses {peak:.1f} GB of memory.
-
-{gsm8k()}
-
-For {len(GOLDS)} gold numbers, the lab wrote boxed completions with correct, wrong and missing answers.
-On these completions, {alike} of {total} of our scores equal those of TRL's `accuracy_reward`
-({alike / total:.3f}, 95% interval {low:.3f} to {high:.3f}).
-{chr(10).join(f"- {line}" for line in unlike)}
-"""
+    text = filled(
+        "rewards",
+        where=provenance(measured_on(("trl", "math-verify", "rapidfuzz"))),
+        speeds=speeds(),
+        well_formed=HOSTILE // 10,
+        hostile=HOSTILE,
+        costs=cost_table(HOSTILE),
+        compared=COMPARED,
+        slowest=slowest_comparison(COMPARED),
+        typical=expression_milliseconds(),
+        ours=1000 * ours,
+        theirs=theirs,
+        probe=probe_seconds(),
+        lesson=seconds,
+        peak=peak,
+        gsm8k=gsm8k(),
+        golds=len(GOLDS),
+        alike=alike,
+        total=total,
+        rate=alike / total,
+        low=low,
+        high=high,
+        unlike="\n".join(f"- {line}" for line in unlike),
+    )
+    return f"{MARK}\n\n{text}"
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Train with five rewards, and write the page that replays these runs: docs/watch-it-cheat.html.
 
-    python scripts/record_replays.py                        # or: make replays
-    python scripts/record_replays.py --real outputs/real    # only read the run of `make real` again
-    python scripts/record_replays.py --write                # only write page and picture, from the runs in the page
+    python experiments/record_replays.py                        # or: make replays
+    python experiments/record_replays.py --real outputs/real    # only read the run of `make real` again
+    python experiments/record_replays.py --write                # only write page and picture, from the runs in the page
 
 Three rewards are the flawed ones of lessons 02 and 04, and two are sound. Each run logs its completions, and with
 a weight of 0 also the share of correct answers, so that the page can show where the two part ways. The last run is one
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
-from address import ROOT
+from benches import ROOT
 from grpo_check.replay.page import page_of, run_of, runs_of
 from grpo_check.replay.read import read_run
 from grpo_check.replay.records import Recording
