@@ -125,10 +125,10 @@ bench-distill:   ## distillation, SFT and GRPO in docs/results.md, 4 seeds, abou
 bench-real:      ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
 bench-real-controls: ## the true rewards and two controls on SmolLM2, 3 seeds, in docs/results.md; a GPU helps; run it again to continue
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
-bench-estimate:  ## the figures of docs/preflight.md, about 4 minutes
+bench-estimate:  ## the figures of grpo_check/docs/preflight.md, about 4 minutes
 bench-checkpoint: ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
-bench-attack:    ## what docs/attack.md says it finds, 5 minutes per reward; stop and start again as you like
-bench-pilot:     ## the calibration in docs/pilot.md, about 30 minutes; stop and start again as you like
+bench-attack:    ## what grpo_check/docs/attack.md says it finds, 5 minutes per reward; stop and start again as you like
+bench-pilot:     ## the calibration in grpo_check/docs/pilot.md, about 30 minutes; stop and start again as you like
 bench-merge:     ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 
 bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds llama.cpp first, about 15 minutes

@@ -22,6 +22,7 @@ project = html_title = "A GRPO course that runs"
 copyright = "the authors of this course, under the Apache License 2.0"
 root_doc = "README"
 include_patterns = ["README.md", "CONTRIBUTING.md", "notebooks/*.ipynb", "docs/*.md"]
+include_patterns += ["grpo_check/README.md", "grpo_check/docs/*.md"]
 include_patterns += ["templates/README.md", "templates/*/README.md"]
 exclude_patterns = [".*", "outputs"]  # Sphinx does not enter these folders
 extensions = ["myst_nb"]
@@ -55,6 +56,13 @@ CONTRIBUTING
 ```{toctree}
 :hidden:
 :glob:
+:caption: grpo-check
+grpo_check/README
+grpo_check/docs/*
+```
+```{toctree}
+:hidden:
+:glob:
 :caption: Templates
 templates/README
 templates/*/README
@@ -76,7 +84,7 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = LINK.sub(lambda link: readme_of_folder(link, here), text)
     if name == root_doc:
         source[0] += CONTENTS
-    if name == "docs/errors":
+    if name == "grpo_check/docs/errors":
         source[0] += f"\n{error_tables()}\n"
         app.env.note_dependency(RECORDS)  # a new record is a reason to write the page again
 

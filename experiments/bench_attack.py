@@ -3,7 +3,7 @@
     python experiments/bench_attack.py                  the attacks that bench_attack.json lacks: hours in all
     python experiments/bench_attack.py NAME ...         only some rewards
     python experiments/bench_attack.py --seed 1 NAME    another seed
-    python experiments/bench_attack.py --write          only write the section of docs/attack.md
+    python experiments/bench_attack.py --write          only write the section of grpo_check/docs/attack.md
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
 written, so several of these commands can run at once, each on cores of its own.
@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 
 STORED = Path(__file__).with_suffix(".json")
-PAGE, MARK = ROOT / "docs" / "attack.md", "## What it finds"
+PAGE, MARK = ROOT / "grpo_check" / "docs" / "attack.md", "## What it finds"
 KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
 BY_NAME = {entry.name: entry for entry in ZOO}
 #: The finding that counts: of a broken reward as found, of a sound one as accused.

@@ -1,4 +1,4 @@
-"""Measure the errors of the memory and time estimates, and write the measured half of docs/preflight.md.
+"""Measure the errors of the memory and time estimates, and write the measured half of grpo_check/docs/preflight.md.
 
     python experiments/bench_estimate.py
     python experiments/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
@@ -30,7 +30,7 @@ from grpo_core.training.policy import BACKENDS
 
 from grpo_utils.profiles import CPU, PROFILES, prepare_machine
 
-PAGE = ROOT / "docs" / "preflight.md"
+PAGE = ROOT / "grpo_check" / "docs" / "preflight.md"
 MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
 GPUS = "## GPUs: estimated, never run"
 

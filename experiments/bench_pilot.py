@@ -1,4 +1,4 @@
-"""Compare the verdicts of `pilot` with real training runs, and write the measured half of docs/pilot.md.
+"""Compare the verdicts of `pilot` with real training runs, and write the measured half of grpo_check/docs/pilot.md.
 
     python experiments/bench_pilot.py           run what is missing, then write the page
     python experiments/bench_pilot.py --write   only write the page, from experiments/bench_pilot.json
@@ -43,7 +43,7 @@ from grpo_utils.rewards import (
     strict_format_reward,
 )
 
-PAGE, STORED = ROOT / "docs" / "pilot.md", Path(__file__).with_suffix(".json")
+PAGE, STORED = ROOT / "grpo_check" / "docs" / "pilot.md", Path(__file__).with_suffix(".json")
 RAW = ROOT / "outputs" / "bench_pilot.jsonl"
 MARK = "<!-- measured: written by `make bench-pilot`, do not edit below -->"
 TRAIN, HELDOUT, STEPS, PROMPTS = 2000, 200, 15, 32
@@ -462,7 +462,7 @@ def rate(calls: list[bool]) -> str:
 
 
 def page(stored: dict) -> str:
-    """The measured half of docs/pilot.md."""
+    """The measured half of grpo_check/docs/pilot.md."""
     half, rows = fitting_half(), stored["rows"]
     first, second = ([row for row in rows if (row["name"] in half) == wanted] for wanted in (True, False))
     calls, truth = hits(second), [learned(row) for row in second]

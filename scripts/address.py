@@ -30,7 +30,9 @@ BY_HAND = (
 OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", re.MULTILINE)
 #: A link from a lesson to a file of the course: in the source, and to any copy of the course on GitHub.
 RELATIVE = re.compile(r"\]\((?!\w+:)([\w./-]+\.\w+)(#[\w-]+)?\)")
-ABSOLUTE = re.compile(rf"\]\({HOST}[\w.-]+/[\w.-]+/blob/[\w.-]+/((?:notebooks|docs|templates)/[\w./-]+)(#[\w-]+)?\)")
+ABSOLUTE = re.compile(
+    rf"\]\({HOST}[\w.-]+/[\w.-]+/blob/[\w.-]+/((?:notebooks|docs|grpo_check|templates)/[\w./-]+)(#[\w-]+)?\)"
+)
 #: The text before the values in pyproject.toml.
 PROJECT = (f'Repository = "{HOST}', 'branch = "')
 #: The text before the address in a line, and the next line.

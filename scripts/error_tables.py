@@ -1,4 +1,4 @@
-"""The known error texts as tables, which the build of the site puts below docs/errors.md.
+"""The known error texts as tables, which the build of the site puts below grpo_check/docs/errors.md.
 
 It needs no package of the course, because the site is built without them.
 """

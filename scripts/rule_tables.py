@@ -15,7 +15,7 @@ from grpo_check.rules import Rule
 
 from grpo_utils import rewards
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- {}, written by scripts/rule_tables.py -->\n", "<!-- end of table -->"
 
 
@@ -69,12 +69,12 @@ def with_table(page: str, begin: str, new: str) -> str:
 
 
 def main() -> None:
-    for path in DOCS.glob("*.md"):
+    for path in (*ROOT.glob("docs/*.md"), *ROOT.glob("grpo_check/docs/*.md")):
         old = path.read_text(encoding="utf-8")
         new = with_tables(old)
         if new != old:
             path.write_text(new, encoding="utf-8")
-            print(f"written: docs/{path.name}")
+            print(f"written: {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocess
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: Documents only for the instructor.
+#: The folders of pages that are handed out.
+PAGES = ("docs", "grpo_check/docs")
 NOT_HANDED_OUT = {"instructor-guide.md", "quiz.md"}
 #: What a lesson says about solutions that a student copy does not have.
 UNFOLD = re.compile(r"\s+before\s+you\s+unfold\s+the\s+solutions(\s+below)?")
@@ -72,7 +74,7 @@ def handed_out(path: str) -> str:
     """Where a lesson, document or figure of the course lies in the folder that is handed out; "" for other files."""
     if path.startswith("notebooks"):
         return posixpath.relpath(path, "notebooks")
-    return path if path.startswith("docs") and posixpath.basename(path) not in NOT_HANDED_OUT else ""
+    return path if path.startswith(PAGES) and posixpath.basename(path) not in NOT_HANDED_OUT else ""
 
 
 def tag_solution_texts(book: nbformat.NotebookNode) -> None:
@@ -120,10 +122,11 @@ def main(target: Path = TARGET) -> None:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         copy = student_copy(nbformat.read(path, as_version=4), path.stem)
         print(put(target / path.name, nbformat.writes(copy) + "\n"))
-    for path in sorted((ROOT / "docs").glob("*.md")):
-        if path.name not in NOT_HANDED_OUT:
-            text = with_working_links(path.read_text(encoding="utf-8"), "docs", current())
-            print(put(target / "docs" / path.name, text))
+    for folder in PAGES:
+        for path in sorted((ROOT / folder).glob("*.md")):
+            if path.name not in NOT_HANDED_OUT:
+                text = with_working_links(path.read_text(encoding="utf-8"), folder, current())
+                print(put(target / folder / path.name, text))
     shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
     shutil.copy(ROOT / "docs" / "watch-it-cheat.html", target / "docs")
     print(f"Student copies are in {target}.")

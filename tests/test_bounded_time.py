@@ -146,9 +146,9 @@ PATTERNS = compiled_patterns() | written_patterns()
 #: Patterns that never read more than so many characters, whatever the text is.
 CAPPED = {
     "grpo_core.training.answers.": 60,
-    "grpo_utils/run/answers.py:": 60,
+    "grpo_check/src/grpo_core/training/answers.py:": 60,
     "grpo_core.rewards.maths.": 120,
-    "grpo_utils/rewards/maths.py:": 120,
+    "grpo_check/src/grpo_core/rewards/maths.py:": 120,
 }
 
 

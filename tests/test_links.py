@@ -9,7 +9,13 @@ from address import BY_HAND, Place, badges, current, lesson_text, relative_links
 from course import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("templates/**/*.md")]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(ROOT / "docs").glob("*.md"),
+    *ROOT.glob("grpo_check/**/*.md"),
+    *ROOT.glob("templates/**/*.md"),
+]
 UNSET, ELSEWHERE = Place("", "main"), Place("somebody/other-course", "trunk")
 
 

@@ -22,7 +22,12 @@ from address import BY_HAND, Place, lesson_text
 pytestmark = pytest.mark.slow  # builds all pages, ten seconds
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-DOCUMENTS = [*ROOT.glob("docs/*.md"), *ROOT.glob("templates/*/README.md"), ROOT / "README.md"]
+DOCUMENTS = [
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("grpo_check/**/*.md"),
+    *ROOT.glob("templates/*/README.md"),
+    ROOT / "README.md",
+]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def test_half_of_the_rule_is_fitted_and_the_rest_is_held_out(rows):
 
 def test_the_page_has_the_stored_figures(rows):
     stored = json.loads(bench_pilot.STORED.read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "pilot.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "pilot.md").read_text(encoding="utf-8")
     assert page.endswith(bench_pilot.page(stored))
     wrong = bench_pilot.hits(rows).count(False)
     assert page.count("**wrong**") == wrong and page.count(" | yes | ") == sum(map(bench_pilot.learned, rows))

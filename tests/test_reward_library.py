@@ -39,7 +39,7 @@ texts = st.lists(st.one_of(st.text(max_size=200), hostile), min_size=2, max_size
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_reward_of_the_library_is_in_its_places(name):
-    assert name in rewards.__all__, f"import {name} in grpo_utils/rewards/__init__.py"
+    assert name in rewards.__all__, f"import {name} in grpo_check/src/grpo_core/rewards/__init__.py"
     assert f"`{name}`" in section("Which one"), f'name {name} in the table "Which one" of docs/rewards.md'
     assert re.search(r"Known\s+exploits?:\s", LIBRARY[name].__doc__), "end its docstring's paragraph: Known exploit: …"
     assert f"| `{name}` |" in section("How a policy exploits each reward"), "run: python scripts/rule_tables.py"

@@ -161,7 +161,7 @@ def relative_links_of(path) -> list[str]:
 
 def test_the_folder_stands_alone(tmp_path, capsys):
     workshop.main(tmp_path)
-    files = [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]
+    files = [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md"), *tmp_path.glob("grpo_check/docs/*.md")]
     dead = [
         (path.name, link) for path in files for link in relative_links_of(path) if not (path.parent / link).exists()
     ]

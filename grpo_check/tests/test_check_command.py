@@ -15,7 +15,7 @@ from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
 from grpo_check.health.rules import RULES
 from grpo_check.output import fitted, show
-from places import ROOT
+from places import HERE, ROOT
 
 from grpo_check import __main__
 
@@ -158,7 +158,7 @@ def test_health_loads_neither_torch_nor_transformers(command, tmp_path):
 
 
 def test_the_tables_of_codes_are_the_rules():
-    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (*ROOT.glob("docs/*.md"), *HERE.glob("docs/*.md"))}
     stale = [name for name, page in pages.items() if rule_tables.with_tables(page) != page]
     assert not stale, "run: python scripts/rule_tables.py"
     assert sum(page.count(rule_tables.END) for page in pages.values()) == 6  # and one by vllm_versions.py
@@ -166,9 +166,9 @@ def test_the_tables_of_codes_are_the_rules():
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_the_page_of_metrics_has_those_of_the_rule(rule):
-    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "metrics.md").read_text(encoding="utf-8")
     missing = [metric for metric in rule_tables.metrics_in(rule.example) if f"\n| `{metric}` |" not in page]
-    assert not missing, "add rows for them to docs/metrics.md"
+    assert not missing, "add rows for them to grpo_check/docs/metrics.md"
 
 
 def test_the_rules_that_contributing_shows_are_in_the_files_that_it_names():

@@ -350,14 +350,14 @@ def test_the_command_exits_with_0_1_and_a_sentence(folder, grpo_check):
 
 @pytest.mark.slow
 def test_the_pages_python_passes(folder):
-    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "preflight.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
     run = subprocess.run([sys.executable, "-c", example], cwd=folder, capture_output=True, text=True)
     assert run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stderr
 
 
 def test_the_pages_example_is_a_file_that_passes(folder, no_lab):
-    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "preflight.md").read_text(encoding="utf-8")
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1].replace("my_rewards.my_reward", "mine.right")
     (folder / "page.yaml").write_text(example)
     assert preflight_file(folder / "page.yaml").ok
@@ -365,7 +365,7 @@ def test_the_pages_example_is_a_file_that_passes(folder, no_lab):
 
 @pytest.mark.slow
 def test_the_example_of_the_page_says_what_it_claims(tmp_path):
-    text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Check a config")[2]
+    text = (ROOT / "grpo_check" / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Check a config")[2]
     config, command, said = re.findall(r"```(?:yaml)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "config.yaml").write_text(config)
     command = [sys.executable, "-m", "grpo_check", *command.split()[1:]]  # .venv/bin/grpo-check

@@ -115,7 +115,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, probe
 
 
 def test_the_example_of_the_page_is_what_the_lab_says(tmp_path):
-    text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Probe a reward")[2]
+    text = (ROOT / "grpo_check" / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Probe a reward")[2]
     code, command, said = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "my_rewards.py").write_text(code)
     command = [sys.executable, "-m", "grpo_check", *command.split()[1:]]  # .venv/bin/grpo-check

@@ -318,7 +318,7 @@ diagram("packages")
 # machine: `cpu`, `t4`, `l4`, `a100` or `h100`. [Lesson 03](03_grpo_lora.ipynb) uses the profile of your machine: the tiny
 # model on a CPU, and on a GPU a model of 1 to 1.5 billion parameters ([what has run where](../docs/gpu.md)). For your own
 # settings, run the *preflight*
-# ([manual](../docs/preflight.md)), which checks settings, rows and rewards before a training run, and estimates its time and
+# ([manual](../grpo_check/docs/preflight.md)), which checks settings, rows and rewards before a training run, and estimates its time and
 # memory: `grpo-check preflight config.yaml`.
 #
 # **Check your settings before you rent a GPU.**

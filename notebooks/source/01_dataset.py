@@ -119,7 +119,7 @@ check_template(wrong)
 
 # %% [markdown]
 # The last line shows a common fault, caused here on purpose. The tokenizer declares an EOS token that the template does not
-# write, so the model ends its answer but generation continues. The [preflight](../docs/preflight.md) checks this as well.
+# write, so the model ends its answer but generation continues. The [preflight](../grpo_check/docs/preflight.md) checks this as well.
 #
 # **Print one prompt as text before you train on a thousand.**
 

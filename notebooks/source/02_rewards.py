@@ -576,7 +576,7 @@ most = max(sampled, key=lambda one: one.score).score
 # The policy wrote far fewer completions than in section 6, and did not get as far, but one of them earned {{most:.2f}}. On other
 # rewards, a policy finds faults that `probe` misses. For example, a reward for a translation paid for any word that was
 # spelled much like the right one. The policy repeated the English word from the first steps on, and nearly always in the end
-# ([what attacks found](../docs/attack.md#what-it-finds)).
+# ([what attacks found](../grpo_check/docs/attack.md#what-it-finds)).
 #
 # A larger model or more steps may find more, so an attack that finds no error does not show that a reward is sound. Attack
 # the reward that you write, on the rows that you train on. In a terminal:
@@ -585,7 +585,7 @@ most = max(sampled, key=lambda one: one.score).score
 # grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
 # ```
 #
-# The page [Attack](../docs/attack.md) explains each line of the report.
+# The page [Attack](../grpo_check/docs/attack.md) explains each line of the report.
 #
 # **Attack a new reward with `probe` first, and then with a policy.**
 

@@ -367,7 +367,7 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # | all cut off before the answer | raise `max_completion_length` |
 # | nearly the same text | set `temperature=1.0` |
 #
-# In your own project, [`pilot`](../docs/pilot.md) samples more groups and names the cause.
+# In your own project, [`pilot`](../grpo_check/docs/pilot.md) samples more groups and names the cause.
 #
 # Now evaluate the base model, so that you can compare it with the trained one later. `evaluate` generates two answers for
 # each held-out prompt: one *sampled*, as in training, and one *greedy*, always taking the most likely token. *Strict

@@ -165,7 +165,7 @@ for key in ("reward", "loss"):
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
 #   only if *beta*, the strength of the pull back to that model, is above its default, 0.
 #
-# The [metrics page](../docs/metrics.md) explains all metrics, with healthy ranges.
+# The [metrics page](../grpo_check/docs/metrics.md) explains all metrics, with healthy ranges.
 #
 # **The loss shows almost nothing; these five numbers show most faults.**
 
@@ -350,7 +350,7 @@ print(diagnose(strings)[0])
 #
 # Each prompt is a plain string. TRL applies the chat template only to lists of messages, and raises no error here. The
 # fix is a list, `[{"role": "user", "content": question}]`, with the system prompt before it.
-# [`preflight`](../docs/preflight.md) finds this fault before training.
+# [`preflight`](../grpo_check/docs/preflight.md) finds this fault before training.
 #
 # **If two runs with the same rewards and settings differ at step 1, check the input.**
 

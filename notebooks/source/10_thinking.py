@@ -282,7 +282,7 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 # `^<think>`, but a reward gets only the sampled tokens, and the tag is in the prompt. A user [reported
 # this](https://github.com/huggingface/trl/issues/6966) in 2026.
 #
-# The [preflight](../docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
+# The [preflight](../grpo_check/docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
 
 # %% tags=["nbval-check-output"]
 from trl import GRPOConfig

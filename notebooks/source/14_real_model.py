@@ -83,7 +83,7 @@ print(train_rows[0]["answer"])
 # We chose this task by looking at samples. SmolLM2 already writes JSON in some of its samples, so a reward has something to
 # reinforce. Other tasks failed this check. None of 128 samples, for example, contained the `<answer>` tags of the other
 # lessons, so probably at most 3% of SmolLM2's samples contain them. Tiny models that never sampled a form
-# [did not learn it](../docs/pilot.md#how-often-the-verdict-is-right). We added the words *one line of* to the prompt for the
+# [did not learn it](../grpo_check/docs/pilot.md#how-often-the-verdict-is-right). We added the words *one line of* to the prompt for the
 # same reason: in other samples, a single object seemed more common with these words.
 #
 # Copying a word looks easy, but a model copies tokens. Inside a sentence, a word follows a space; in JSON it follows a

@@ -67,7 +67,7 @@ class ErrorText:
         lines += [f"Cause:  {self.cause}", f"Do:     {self.do}"]
         lines += [f"Fixed:  {self.fixed} (installed here: {self.package} {installed(self.package.lower())})."]
         lines += [f"Source: {self.source} ({KNOWN[self.known]})."]
-        lines += [f"More:   docs/{self.entry} in the course's repository."] if self.entry else []
+        lines += [f"More:   docs/{self.entry} in the repository of grpo-check."] if self.entry else []
         return "\n    ".join(lines)
 
     @property
