@@ -30,10 +30,18 @@ def frozen(text: str) -> dict[str, str]:
 
 
 def wanted() -> list[str]:
-    """The packages that lesson 03's install cell passes to pip, without Unsloth."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    return project["dependencies"] + extras["colab"] + extras["unsloth"]
+    """The packages that lesson 03's install cell asks pip for, without Unsloth: those of grpo-check and the course."""
+    checks, course = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in ("grpo_check", "")
+    )
+    own = [line for line in course["dependencies"] if not line.startswith(checks["name"])]
+    return (
+        checks["dependencies"]
+        + own
+        + course["optional-dependencies"]["colab"]
+        + course["optional-dependencies"]["unsloth"]
+    )
 
 
 def reached(packages: dict[str, str], python: str) -> list[str]:

@@ -56,7 +56,9 @@ def test_the_bundle_holds_what_is_installed(gpu, monkeypatch):
     monkeypatch.setattr(install, "has_nvidia_gpu", lambda: gpu)
     monkeypatch.delenv("WITHOUT_GPU", raising=False)
     monkeypatch.setattr(install, "choose_cpu_build", lambda: pytest.fail("it asked PyTorch's index"))
-    monkeypatch.setattr(install, "install", lambda installer, *what: installed.append({*what} - {"--editable", "."}))
+    monkeypatch.setattr(
+        install, "install", lambda installer, *what: installed.append({*what} - {"--editable", "grpo_check", "."})
+    )
     install.main()
     more = "ARGS=-r requirements-gpu.txt" if gpu else "ARGS="
     # Under `make test`, make would also print the folder that it enters.

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -53,10 +54,10 @@ def session(tmp_path):
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pip "$@"\n')
     script.chmod(0o755)
 
-    def run(cell: str, where: str = "COLAB_RELEASE_TAG", statuses: tuple = (0, 0), wheel: str = ""):
+    def run(cell: str, where: str = "COLAB_RELEASE_TAG", statuses: tuple = (0, 0), wheels: tuple = ()):
         calls = tmp_path / "calls"
-        if wheel:
-            (folder / wheel).touch()
+        for name in wheels:
+            (folder / name).touch()
         here = {where: "x"} if where else {}
         paths = {"PYTHONPATH": str(fakes), "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"}
         pip = {"PIP_CALLS": str(calls), "PIP_STATUSES": json.dumps(statuses), "IPYTHONDIR": str(fakes / "ipython")}
@@ -69,7 +70,21 @@ def session(tmp_path):
     return run
 
 
-COURSE = ["install", "-q"]
+WHEELS = ("grpo_check-0.1.0-py3-none-any.whl", "grpo_utils-0.1.0-py3-none-any.whl")
+
+
+def both(address: str, extras: str = "colab") -> list[str]:
+    """What pip is asked for: grpo-check, then the course, from a repository."""
+    checks = f"grpo-check @ git+{address}#subdirectory=grpo_check"
+    return ["install", "-q", checks, f"grpo_utils[{extras}] @ git+{address}"]
+
+
+def from_wheels(folder: Path) -> list[str]:
+    """The same, from wheels in a folder."""
+    checks, course = ((folder / name).as_uri() for name in WHEELS)
+    return ["install", "-q", f"grpo-check @ {checks}", f"grpo_utils[colab] @ {course}"]
+
+
 UNSLOTH = ["install", "-q", "--no-deps", "unsloth==2026.10.9", "unsloth_zoo==2026.10.9"]
 PLACES = pytest.mark.parametrize("where", ["COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"])
 
@@ -77,42 +92,48 @@ PLACES = pytest.mark.parametrize("where", ["COLAB_RELEASE_TAG", "KAGGLE_KERNEL_R
 @PLACES
 def test_with_an_address_the_course_comes_from_there(session, where):
     asked, ended = session(install_cell(ADDRESS), where)
-    assert asked == [[*COURSE, f"grpo_utils[colab] @ git+{ADDRESS}"]] and ended.startswith("WENT ON")
+    assert asked == [both(ADDRESS)] and ended.startswith("WENT ON")
 
 
 def test_reasoning_gym_comes_second_and_without_its_dependencies(session):
     asked, ended = session(install_cell(ADDRESS, "reasoning-gym"))
     alone = ["install", "-q", "--no-deps", "reasoning-gym==0.1.25"]
-    assert asked == [[*COURSE, f"grpo_utils[colab] @ git+{ADDRESS}"], alone] and ended.startswith("WENT ON")
+    assert asked == [both(ADDRESS), alone] and ended.startswith("WENT ON")
 
 
 @PLACES
 def test_unsloth_comes_second_and_without_its_dependencies(session, where):
     asked, ended = session(install_cell(ADDRESS, "unsloth"), where)
-    assert asked == [[*COURSE, f"grpo_utils[colab,unsloth] @ git+{ADDRESS}"], UNSLOTH] and ended.startswith("WENT ON")
+    assert asked == [both(ADDRESS, "colab,unsloth"), UNSLOTH] and ended.startswith("WENT ON")
 
 
 def test_a_repo_set_by_hand_is_used(session):
     cell = install_cell("")
     assert cell.startswith('REPO = ""')
     asked, _ = session(cell.replace('REPO = ""', 'REPO = "a-school/its-copy"'))
-    assert asked == [[*COURSE, "grpo_utils[colab] @ git+https://github.com/a-school/its-copy"]]
+    assert asked == [both("https://github.com/a-school/its-copy")]
 
 
 @pytest.mark.parametrize("address", [ADDRESS, ""])
-def test_a_wheel_next_to_the_notebook_wins(session, address, tmp_path):
-    asked, ended = session(install_cell(address), wheel="grpo_utils-0.1.0-py3-none-any.whl")
-    wheel = (tmp_path / "content" / "grpo_utils-0.1.0-py3-none-any.whl").as_uri()
-    assert asked == [[*COURSE, f"grpo_utils[colab] @ {wheel}"]] and ended.startswith("WENT ON")
+def test_wheels_next_to_the_notebook_win(session, address, tmp_path):
+    asked, ended = session(install_cell(address), wheels=WHEELS)
+    assert asked == [from_wheels(tmp_path / "content")] and ended.startswith("WENT ON")
 
 
-def test_on_kaggle_a_wheel_is_found_in_an_uploaded_dataset(session, tmp_path):
-    uploaded = tmp_path / "input" / "datasets" / "grpo" / "grpo_utils-0.1.0-py3-none-any.whl"
-    uploaded.parent.mkdir(parents=True)
-    uploaded.touch()
+@PLACES
+def test_one_wheel_alone_is_not_enough(session, where):
+    asked, ended = session(install_cell(""), where, wheels=WHEELS[1:])
+    assert not asked and "upload grpo_check*.whl and grpo_utils*.whl" in ended
+
+
+def test_on_kaggle_the_wheels_are_found_in_an_uploaded_dataset(session, tmp_path):
+    uploaded = tmp_path / "input" / "datasets" / "grpo"
+    uploaded.mkdir(parents=True)
+    for name in WHEELS:
+        (uploaded / name).touch()
     cell = install_cell("").replace("/kaggle/input", str(tmp_path / "input"))
     asked, _ = session(cell, "KAGGLE_KERNEL_RUN_TYPE")
-    assert asked == [[*COURSE, f"grpo_utils[colab] @ {uploaded.as_uri()}"]]
+    assert asked == [from_wheels(uploaded)]
 
 
 @PLACES
@@ -183,7 +204,7 @@ def test_a_built_lesson_gets_the_cell_of_today_and_keeps_its_address_and_all_els
 
 
 def test_the_extras_it_asks_for_exist():
-    asked = set(re.findall(r"\[([\w,]+)\]", CELL + install_cell("", "unsloth")))
+    asked = set(re.findall(r"grpo_utils\[([\w,]+)\]", CELL + install_cell("", "unsloth")))
     assert asked == {"colab", "colab,unsloth"}
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in ("colab", "unsloth"))
