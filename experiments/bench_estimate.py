@@ -28,6 +28,7 @@ from grpo_check.preflights.estimate import (
 from grpo_check.preflights.sizes import model_sizes
 from grpo_core.training.policy import BACKENDS
 
+from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, PROFILES, prepare_machine
 
 PAGE = ROOT / "grpo_check" / "docs" / "preflight.md"
@@ -56,9 +57,9 @@ PUBLISHED = "https://github.com/unslothai/unsloth/blob/main/.github/scripts/kagg
 
 
 def config_of(model: str) -> object:
-    """A model's configuration: a tiny model by name, else the Qwen3 architecture in one of our sizes."""
+    """The folder of a tiny model, else a configuration of the Qwen3 architecture in one of our sizes."""
     if model not in SHAPES:
-        return model
+        return model_path(model)
     from transformers import Qwen3Config
 
     hidden, layers, heads, kv_heads, intermediate, vocabulary = SHAPES[model]
@@ -163,7 +164,7 @@ def load(folder: str, model: str, other: dict) -> tuple:
     import torch
     from grpo_core.training.policy import load_with_transformers
 
-    from grpo_utils.models import load_policy, model_path
+    from grpo_utils.models import load_policy
 
     name = folder if model in SHAPES else model
     if other.get("lora_rank") == 0:

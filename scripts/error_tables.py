@@ -35,7 +35,7 @@ def error_tables() -> str:
 def error_row(record: dict[str, str]) -> tuple[str, ...]:
     """A record as a row of the table of its library."""
     text = f"`` {record['text']} ``" if "`" in record["text"] else f"`{record['text']}`"
-    more = f" [More]({record['entry']})." if "entry" in record else ""
+    more = f" [More](../../{record['entry']})." if "entry" in record else ""
     cause = f"{record['cause']} **Do:** {record['do']}{more}"
     return text, cause, record["fixed"], f"{source_link(record['source'])}, {record['known']}"
 

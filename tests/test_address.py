@@ -17,7 +17,7 @@ from course import ROOT
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "address.yml").read_text(encoding="utf-8"))
 COURSE = ["README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "Makefile", ".gitignore"]
-COURSE += ["scripts", "notebooks", "docs", "templates", ".github"]
+COURSE += ["scripts", "notebooks", "docs", "grpo_check", "templates", ".github"]
 URL = "https://github.com/somebody/other-course"
 #: git without the settings of this machine, and without a name: the workflow gives itself one.
 ALONE = {

@@ -16,10 +16,10 @@ import bench_rewards
 import hostile
 import pytest
 from course import ROOT
+from grpo_core.rewards import maths
 
 import grpo_utils
 from grpo_utils import rewards
-from grpo_utils.rewards import maths
 
 pytestmark = pytest.mark.slow
 

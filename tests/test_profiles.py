@@ -4,6 +4,7 @@ import re
 import bench_estimate
 import pytest
 from grpo_core.errors import CourseError
+from grpo_core.gpus import Gpu, find_gpus, parse_gpus, visible_gpus
 
 from grpo_utils.models import fit_model
 from grpo_utils.profiles import (
@@ -11,13 +12,9 @@ from grpo_utils.profiles import (
     PREPARED,
     PROFILES,
     T4,
-    Gpu,
     choose_profile,
-    find_gpus,
     find_profile,
-    parse_gpus,
     prepare_machine,
-    visible_gpus,
 )
 
 CARDS = [
@@ -145,7 +142,7 @@ def test_an_nvidia_smi_without_driver_counts_as_no_gpu(nvidia_smi):
 
 
 def test_memory_that_nvidia_smi_cannot_tell_names_the_way_out():
-    with pytest.raises(CourseError, match=r"does not show memory and capability. Set PROFILE to one of cpu, t4"):
+    with pytest.raises(CourseError, match=r"does not show memory and capability. Name the machine: PROFILE"):
         parse_gpus("NVIDIA GB10, [N/A], 12.1")
 
 

@@ -86,7 +86,7 @@ def test_an_unknown_type_is_an_error():
 def test_the_parameters_are_those_of_the_published_models():
     assert model_sizes(seven_billion()).parameters == pytest.approx(7.6156e9, rel=1e-3)
     for name in CPU.models.values():
-        assert model_sizes(name).parameters == parameters_on_disk(name)
+        assert model_sizes(model_path(name)).parameters == parameters_on_disk(name)
 
 
 def parameters_on_disk(name):

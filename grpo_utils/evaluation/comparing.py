@@ -20,10 +20,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from grpo_core.errors import CourseError
+from grpo_core.intervals import Estimate, bootstrap_interval
 from grpo_core.training.measuring import change_sentence, p_text
 
 from .judging import Evaluation
-from .statistics import Change, Estimate, Rate, bootstrap_interval, paired_change, t_interval
+from .statistics import Change, Rate, paired_change, t_interval
 
 if TYPE_CHECKING:
     import numpy
@@ -154,7 +155,7 @@ def _can_be_resampled(given: Rate | None) -> bool:
 
 
 def _part(number: int) -> Callable:
-    """One part of the gain as a statistic for scipy, of four columns; NaN if a resample has no formatted answer."""
+    """One part of the gain as a statistic of four columns; NaN if a resample has no formatted answer."""
     import numpy
 
     def statistic(*columns: "numpy.ndarray", axis: int) -> "numpy.ndarray":

@@ -49,7 +49,7 @@ class ErrorText:
         do: what to do.
         source: a thread as ``owner/repository#number``, or the file of the library that raises it.
         known: one of the keys of `KNOWN`.
-        entry: the heading in docs/ that says more.
+        entry: the page in the repository, and its heading, that says more.
     """
 
     text: str
@@ -67,7 +67,7 @@ class ErrorText:
         lines += [f"Cause:  {self.cause}", f"Do:     {self.do}"]
         lines += [f"Fixed:  {self.fixed} (installed here: {self.package} {installed(self.package.lower())})."]
         lines += [f"Source: {self.source} ({KNOWN[self.known]})."]
-        lines += [f"More:   docs/{self.entry} in the repository of grpo-check."] if self.entry else []
+        lines += [f"More:   {self.entry} in the repository of grpo-check."] if self.entry else []
         return "\n    ".join(lines)
 
     @property

@@ -47,8 +47,8 @@ def parse_gpus(text: str) -> list[Gpu]:
         return [Gpu(name, float(mib) / 1024, float(capability)) for name, mib, capability in rows]
     except ValueError as error:
         raise CourseError(
-            f"nvidia-smi printed {text.strip()!r}, which does not show memory and capability. Update the driver, or "
-            "hide the GPU: CUDA_VISIBLE_DEVICES=''."
+            f"nvidia-smi printed {text.strip()!r}, which does not show memory and capability. Name the machine: "
+            "PROFILE in a lesson, --gpu (in Python gpu=…) for grpo-check."
         ) from error
 
 
