@@ -5,7 +5,7 @@ from inspect import getsource
 
 import pytest
 from course import ROOT
-from lessons import defined_by, run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise
 from grpo_utils.rewards import completion_text, count_placed_tags, extract_answer
@@ -27,8 +27,9 @@ def curves(printed) -> dict[str, list[float]]:
     return {name: [float(number) for number in row.split()] for name, row in CURVE.findall(printed)}
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=3)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(parameters, tmp_path):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_the_committed_lesson_shows_the_hack_and_the_fix(rates, curves):

@@ -558,9 +558,10 @@ for find in FINDERS:
 
 # %%
 from grpo_check import attack
+from grpo_utils import model_path
 
 rows = train_rows.select(range(32))
-given = dict(model="tiny-qwen3", minutes=0.3, seed=SEED)
+given = dict(model=model_path("tiny-qwen3"), minutes=0.3, seed=SEED)
 print(report := attack(count_tags, rows, **given))
 
 [error] = report.errors
