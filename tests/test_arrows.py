@@ -1,6 +1,7 @@
 """Imports go one way: course and checks import what they share, and no module imports itself by way of others."""
 
 import ast
+import importlib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -38,6 +39,14 @@ def test_a_package_imports_only_what_lies_below_it(package):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         used = {name.partition(".")[0] for name in imports(path, package, ast.walk(tree))}
         assert used & OURS <= MAY_IMPORT[package], path
+
+
+@pytest.mark.parametrize("name", [*OURS, "grpo_core.rewards", "grpo_utils.plots"])
+def test_no_module_has_the_name_of_what_its_package_exports(name):
+    """An import of the module would replace what is exported."""
+    package = importlib.import_module(name)
+    folder = Path(package.__file__).parent
+    assert not {path.stem for path in folder.iterdir()} & {*getattr(package, "__all__", ())}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT, ids=lambda path: path.name)

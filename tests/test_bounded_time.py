@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import bench_rewards
+import grpo_core
 import hostile
 import pytest
 from course import ROOT
@@ -61,16 +62,18 @@ def sources() -> list[Path]:
 
     The files in a template's lib/ are copies of others.
     """
-    folders, faults = ("grpo_utils", "grpo_check", "templates", "notebooks/source"), "reward_lab/examples.py"
+    folders, faults = ("grpo_utils", "grpo_check/src", "templates", "notebooks/source"), "probes/examples.py"
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if path.parent.name != "lib"]
     return [path for path in paths if "test_" not in path.name and not str(path).endswith(faults)]
 
 
 def compiled_patterns() -> dict[str, re.Pattern]:
-    """The patterns that the modules of grpo_utils hold: by themselves, in tuples and lists, in classes."""
-    found = {}
-    for module in pkgutil.walk_packages(grpo_utils.__path__, "grpo_utils."):
-        if not module.name.endswith("__main__"):
+    """The patterns that the modules of the packages hold: by themselves, in tuples and lists, in classes."""
+    found, packages = {}, (grpo_core, grpo_utils)
+    for module in (
+        one for package in packages for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ):
+        if not module.name.endswith("__main__") and ".real.project" not in module.name:
             _collect(vars(importlib.import_module(module.name)), module.name, found)
     return found
 
