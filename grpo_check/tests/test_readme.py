@@ -28,11 +28,12 @@ def blocks(heading: str) -> list[str]:
 def folder(tmp_path, monkeypatch) -> Path:
     """A folder with the README's reward, rows, config and script."""
     monkeypatch.chdir(tmp_path)
+    script = blocks("Check a run")[0].replace(HUB_ID, TINY)
     write_rows, config, *_ = blocks("Check a config before training")
     files = {
         "my_rewards.py": blocks("Probe a reward")[0],
         "config.yaml": config.replace(HUB_ID, TINY),
-        "train.py": blocks("Check a run")[0].replace(HUB_ID, TINY),
+        "train.py": script.replace('"outputs",', '"outputs", use_cpu=True, bf16=False,'),
     }
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8")
@@ -76,23 +77,27 @@ def test_the_config_is_fixed_as_the_readme_says(folder, grpo_check):
     assert code == 0, out  # the reward keeps its fault here
 
 
+#: The rewards at each step of the run that the README shows, of which one or two of eight completions were correct.
+PAID = (0.125, 0, 0, 0.25, 0, 0.125, 0, 0, 0, 0, 0.25, 0, 0, 0, 0, 0, 0, 0.25, 0.125, 0)
+
+
 def test_health_says_what_the_readme_shows(folder, grpo_check):
-    of_one = {"reward": 0.0, "rewards/my_reward/mean": 0.0, "rewards/my_reward/std": 0.0, "reward_std": 0.0}
-    steps = [{"step": n, "loss": 0.0, "frac_reward_zero_std": 1.0, **of_one} for n in range(1, 21)]
+    steps = [{"step": n, "loss": 0.0, "reward": paid, "rewards/my_reward/mean": paid} for n, paid in enumerate(PAID, 1)]
+    tied = [{"frac_reward_zero_std": float(not paid), "reward_std": paid and 0.4} for paid in PAID]
+    log = [{**one, **other} for one, other in zip(steps, tied)]
     Path("outputs").mkdir()
-    Path("outputs/trainer_state.json").write_text(json.dumps({"log_history": steps}))
+    Path("outputs/trainer_state.json").write_text(json.dumps({"log_history": log}))
     _, command, said = blocks("Check a run")
     code, out, _ = grpo_check(*arguments(command))
-    assert code == 1 and out.startswith(said) and "error   no_gradient" in out, out
+    assert code == 0 and out.startswith(said), out
 
 
 @pytest.mark.slow
 def test_the_readmes_script_trains_and_leaves_what_health_and_replay_read(folder, grpo_check):
     run = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, check=False)
-    assert run.returncode == 0 and "health: warning dead_reward" in run.stdout, run.stdout + run.stderr
-    _, command, said = blocks("Check a run")
-    code, out, _ = grpo_check(*arguments(command))
-    assert code == 1 and out.startswith(said), out
+    assert run.returncode == 0 and "health: after 20 steps: " in run.stdout, run.stdout + run.stderr
+    code, out, _ = grpo_check(*arguments(blocks("Check a run")[1]))
+    assert code in (0, 1) and "(step 20)" in out, out
     assert grpo_check(*arguments(blocks("Replay a run")[0]))[0] == 0
 
 
