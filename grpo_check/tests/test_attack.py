@@ -493,11 +493,11 @@ def test_packages_that_are_missing_are_named_with_the_command_that_installs_them
     assert code == 2 and "needs the packages 'trl', 'peft'" in err and "pip install trl peft" in err
 
 
-def test_the_reward_of_the_page_passes_probe(tmp_path):
+def test_the_reward_of_the_page_passes_probe():
     page = (ROOT / "grpo_check" / "docs" / "attack.md").read_text(encoding="utf-8")
     names = {}
     exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], names)
-    assert not probe(names["my_reward"], answers=["42", "125"]).findings
+    assert probe(names["my_reward"], answers=["42", "125"]).ok
 
 
 @pytest.mark.slow
