@@ -14,7 +14,7 @@ NEWEST := $(addprefix grpo_check/tests/,test_preflight.py test_preflight_argumen
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-attack
 
-.PHONY: run real test test-fast test-upgrade colab-cpu gpu-path gpu-day check-newest setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade colab-cpu gpu-path gpu-day check-newest setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel dist clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -111,6 +111,17 @@ wheel:           ## the course and grpo-check, a file each in outputs/, for Cola
 	rm -rf build grpo_check/build
 	@ls outputs/grpo_*-*.whl
 
+dist: .dist/installed ## sdists and wheels of grpo-check and the course in outputs/dist/, checked by twine; publishes nothing
+	rm -rf outputs/dist build grpo_check/build
+	.dist/bin/python -m build --outdir outputs/dist grpo_check
+	.dist/bin/python -m build --outdir outputs/dist .
+	.dist/bin/python -m twine check --strict outputs/dist/*
+
+.dist/installed: requirements-dist.txt
+	$(PYTHON) -m venv .dist
+	.dist/bin/python -m pip install --quiet -r requirements-dist.txt
+	@touch $@
+
 tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
@@ -158,5 +169,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path .newest .gguf outputs/colab-cpu build grpo_check/build *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .newest .dist .gguf outputs/colab-cpu build grpo_check/build *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
