@@ -6,9 +6,15 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# The tests of grpo-check that ask the installed TRL something. The rest of its tests read no more of it than a log.
+NEWEST := $(addprefix grpo_check/tests/,test_preflight.py test_preflight_arguments.py test_preflight_any_arguments.py \
+	test_preflight_cli.py test_preflight_numbers.py test_preflight_rewards.py test_preflight_rows.py \
+	test_preflight_thinking.py test_preflight_users_code.py test_health.py test_health_damaged_logs.py \
+	test_newest_trl.py)
+
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-attack
 
-.PHONY: run real test test-fast test-upgrade colab-cpu gpu-path gpu-day setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade colab-cpu gpu-path gpu-day check-newest setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel dist clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +37,14 @@ gpu-path: setup .gpu-path/installed ## Unsloth's CUDA branches on CPU tensors, a
 gpu-day: setup   ## what only a GPU can show, in steps of at most 10 minutes without a network; ARGS="lesson stock"
 	$(BIN)/python scripts/gpu_day.py $(ARGS)
 
+check-newest: setup .newest/installed ## grpo-check with the newest TRL: settings, logs and a watched run; ARGS: pytest's
+	PYTHONPATH=$(CURDIR)/.newest $(PYTEST) -m "not upgrade" $(NEWEST) $(ARGS)
+
+.newest/installed: requirements-newest.txt | $(VENV)/installed
+	@mkdir -p .newest
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .newest -r requirements-newest.txt
+	@touch $@
+
 .gpu-path/installed: requirements-gpu-path.txt | $(VENV)/installed
 	@mkdir -p .gpu-path
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .gpu-path -r requirements-gpu-path.txt
@@ -38,6 +52,7 @@ gpu-day: setup   ## what only a GPU can show, in steps of at most 10 minutes wit
 
 test-upgrade: setup .gpu-path/installed ## what only a new version of a library can break: more training runs, lessons with the other family
 	$(PYTEST) -m upgrade $(ARGS)
+	$(MAKE) check-newest
 
 colab-cpu: setup wheel ## lesson 03, 3 steps, with the Python, packages and pip of Colab (3.13) or Kaggle (3.12), about 3 minutes; ARGS=3.12
 	$(BIN)/python scripts/try_colab.py $(ARGS)
@@ -96,6 +111,17 @@ wheel:           ## the course and grpo-check, a file each in outputs/, for Cola
 	rm -rf build grpo_check/build
 	@ls outputs/grpo_*-*.whl
 
+dist: .dist/installed ## sdists and wheels of grpo-check and the course in outputs/dist/, checked by twine; publishes nothing
+	rm -rf outputs/dist build grpo_check/build
+	.dist/bin/python -m build --outdir outputs/dist grpo_check
+	.dist/bin/python -m build --outdir outputs/dist .
+	.dist/bin/python -m twine check --strict outputs/dist/*
+
+.dist/installed: requirements-dist.txt
+	$(PYTHON) -m venv .dist
+	.dist/bin/python -m pip install --quiet -r requirements-dist.txt
+	@touch $@
+
 tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
@@ -143,5 +169,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path .gguf outputs/colab-cpu build grpo_check/build *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .newest .dist .gguf outputs/colab-cpu build grpo_check/build *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

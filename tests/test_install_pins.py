@@ -25,7 +25,7 @@ OURS = {name: version for file in LISTS for name, version in pinned(requirements
 
 
 def test_every_line_of_the_lists_is_an_exact_pin_with_its_reason():
-    for file in LISTS:
+    for file in (*LISTS, "requirements-newest.txt", "requirements-dist.txt"):
         lines = [line for line in read(file).splitlines() if line and not line.startswith("#")]
         assert len(pinned(requirements(read(file)))) == len(lines)
         assert not [line for line in lines if not re.search(r"  # \S", line)]

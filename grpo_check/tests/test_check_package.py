@@ -94,7 +94,9 @@ def project(tmp_path) -> Path:
 
 
 def python(project: Path, *arguments: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": f"{project / 'site'}{os.pathsep}{ROOT}"}
+    newest = os.environ.get("PYTHONPATH")  # `make check-newest` puts another TRL there
+    paths = os.pathsep.join(filter(None, [str(project / "site"), newest, str(ROOT)]))
+    environment = {**os.environ, "PYTHONPATH": paths}
     return subprocess.run(
         [sys.executable, *arguments], cwd=project, capture_output=True, text=True, env=environment, check=False
     )

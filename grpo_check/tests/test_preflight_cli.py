@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from grpo_check.packages import trl_is_at_least
 from grpo_check.preflights import rewards as of_rewards
 from grpo_check.preflights.config_file import preflight_file, read_config_file, read_rows
+from grpo_check.preflights.run import KEEPS_INIT_KWARGS
 from grpo_core.errors import CourseError
 from places import HERE, ROOT
 from preflight_runs import SOUND, TINY, write_addition
@@ -181,12 +183,21 @@ def test_what_modelconfig_rejects_is_reported_next_to_other_errors(folder, no_la
     assert {finding.code for finding in report.errors} == {"batch", "model_refused"}, str(report)
 
 
+@pytest.mark.skipif(trl_is_at_least(KEEPS_INIT_KWARGS), reason="this TRL discards nothing")
 def test_options_that_trl_grpo_discards_are_named_and_not_judged(folder, no_lab):
     discarded = "model_init_kwargs: {attn_implementation: flash_attention_2, dtype: bfloat16}"
     report = report_on(folder, f"{discarded}\nfp16: true", without="use_cpu", gpu="t4")
     assert report.ok and report.codes == {"init_kwargs_discarded"}, str(report)
     report = report_on(folder, f"{discarded}\nattn_implementation: flash_attention_2")
     assert report.codes == {"init_kwargs_discarded", "flash_attention"}, str(report)
+
+
+@pytest.mark.skipif(not trl_is_at_least(KEEPS_INIT_KWARGS), reason="this TRL discards them")
+def test_options_that_trl_grpo_keeps_are_judged(folder, no_lab):
+    """They take the place of the keys, as in TRL's script."""
+    kept = "model_init_kwargs: {attn_implementation: flash_attention_2}"
+    report = report_on(folder, f"{kept}\nattn_implementation: sdpa")
+    assert report.codes == {"flash_attention"}, str(report)
 
 
 def test_evaluation_without_rows_has_a_fix_for_the_file(folder, no_lab):

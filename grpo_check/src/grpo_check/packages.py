@@ -1,5 +1,6 @@
 """The packages that a check needs beyond those that come with grpo-check, because a TRL project has them."""
 
+from importlib.metadata import version
 from importlib.util import find_spec
 
 from grpo_core.errors import CourseError
@@ -10,6 +11,13 @@ OF_A_RUN = ("torch", "transformers", "trl", "accelerate", "datasets")
 OF_A_MODEL = (*OF_A_RUN, "peft")
 #: What reads TRL's tables of completions.
 OF_TABLES = ("numpy", "pyarrow")
+
+
+def trl_is_at_least(release: str) -> bool:
+    """Whether the installed TRL is of this release or newer, for what its releases do differently."""
+    from packaging.version import Version  # transformers and TRL bring it
+
+    return Version(version("trl")) >= Version(release)
 
 
 def require(check: str, packages: tuple[str, ...]) -> None:

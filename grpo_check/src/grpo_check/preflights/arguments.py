@@ -8,14 +8,15 @@ from operator import ge, gt, le
 from grpo_core.errors import did_you_mean
 
 from ..findings import Finding
+from ..packages import trl_is_at_least
 from ..rules import Rule, adding_to, found
 from . import misfits, values
-from .run import Run
+from .run import KEEPS_INIT_KWARGS, Run
 
 RULES: list[Rule] = []
 rule = adding_to(RULES)
 
-#: The choices of TRL 1.14 for arguments that it checks late or never.
+#: The choices of TRL 1.14 and 1.16 for arguments that it checks late or never.
 CHOICES = {
     "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "scale_rewards": ("group", "batch", "none", True, False),
@@ -299,15 +300,15 @@ def peft_off(run: Run) -> Iterator[Finding]:
 
 @rule(
     "warning",
-    "model_init_kwargs in a config file, which trl grpo discards",
-    why="trl grpo replaces model_init_kwargs with the keys model_revision, attn_implementation and dtype.",
-    fixes=("write what is in it as keys of the file, such as dtype: bfloat16.",),
+    "model_init_kwargs in a config file, which trl grpo discards before TRL 1.15",
+    why="this trl grpo replaces model_init_kwargs with the keys model_revision, attn_implementation and dtype.",
+    fixes=("write what is in it as keys of the file, such as dtype: bfloat16; or update TRL to 1.15 or newer.",),
     example={"keys": {"model_init_kwargs": {"dtype": "bfloat16"}}},
 )
 def init_kwargs_discarded(run: Run) -> Iterator[Finding]:
     """The other rules see only the keys too, because they are what the model is loaded with."""
     given = run.values.usable.get("model_init_kwargs")
-    if run.values.from_yaml and given:
+    if run.values.from_yaml and given and not trl_is_at_least(KEEPS_INIT_KWARGS):
         yield found(f"model_init_kwargs={given!r:.80} has no effect.")
 
 
@@ -378,15 +379,16 @@ OTHER_ERRORS = tuple(
 )
 def refused(run: Run) -> Iterator[Finding]:
     """It makes a `GRPOConfig` as for a CPU, so an error that only a GPU causes is not seen."""
+    import torch
     from trl import GRPOConfig
 
-    class OnNoDevice(GRPOConfig):
+    class OnCpu(GRPOConfig):
         """Leaves accelerate's state alone, which all trainers of a process share."""
 
-        device = None
+        device = torch.device("cpu")  # newer releases of TRL read its type
         world_size = run.processes
 
     try:
-        OnNoDevice(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
+        OnCpu(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
     except Exception as error:  # transformers' own code: what it raises, the run raises too
         yield found(f"GRPOConfig rejects these arguments: {error}")

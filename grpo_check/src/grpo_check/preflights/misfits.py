@@ -30,7 +30,7 @@ ADVICE = {
     "tokenizer": "pass processing_class=tokenizer to GRPOTrainer.",
     "max_seq_length": "pass it to the model loader; GRPOConfig has max_completion_length.",
 }
-#: The arguments of GRPOTrainer in TRL 1.14.
+#: The arguments of GRPOTrainer in TRL 1.14 to 1.16. A list, because importing the trainer takes seconds.
 OF_THE_TRAINER = (
     "model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class", "reward_processing_classes",
     "callbacks", "optimizers", "quantization_config", "peft_config", "tools", "rollout_func", "environment_factory",

@@ -13,6 +13,7 @@ from grpo_core.errors import CourseError, check_choice
 from grpo_core.gpus import Gpu, find_gpus
 from grpo_core.training.policy import BACKENDS
 
+from ..packages import trl_is_at_least
 from .estimate import HARDWARE
 from .sizes import read_config
 from .values import LARGEST, Values, defaults_of
@@ -28,6 +29,9 @@ T = TypeVar("T")
 
 #: What a profile says about a run.
 OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
+
+#: The release from which ``trl grpo`` adds the ``model_init_kwargs`` of a file to its own, instead of dropping them.
+KEEPS_INIT_KWARGS = "1.15.0"
 
 
 @runtime_checkable
@@ -81,7 +85,8 @@ class Run:
         usable = self.values.usable
         kept = {name: value for name, value in usable.items() if name in self.defaults}
         if self.values.from_yaml:
-            kept["model_init_kwargs"] = {"attn_implementation": usable.get("attn_implementation")}
+            of_file = options_in(usable.get("model_init_kwargs")) if trl_is_at_least(KEEPS_INIT_KWARGS) else {}
+            kept["model_init_kwargs"] = {"attn_implementation": usable.get("attn_implementation")} | of_file
         return kept
 
     @cached_property
@@ -132,11 +137,7 @@ class Run:
 
     def options(self, name: str) -> dict:
         """An argument that holds options, which `GRPOConfig` takes as JSON too; `refused` reports other text."""
-        try:
-            value = json.loads(self[name]) if isinstance(self[name], str) else self[name]
-        except json.JSONDecodeError:
-            return {}
-        return value if isinstance(value, dict) else {}
+        return options_in(self[name])
 
     @property
     def chat(self) -> bool:
@@ -147,6 +148,15 @@ class Run:
     def functions(self) -> list[Callable]:
         """The rewards that are functions; TRL loads a model or the name of one, so it cannot be tried here."""
         return [reward for reward in self.rewards or [] if callable(reward) and not is_model(reward)]
+
+
+def options_in(value: object) -> dict:
+    """Options, given as a dict or as JSON; none in what is neither."""
+    try:
+        value = json.loads(value) if isinstance(value, str) else value
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def is_model(reward: object) -> bool:

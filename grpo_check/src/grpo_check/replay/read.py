@@ -245,7 +245,7 @@ def rows_of(table: Table, rewards: tuple[str, ...], extras: tuple[str, ...]) -> 
         (
             text_of(prompt),
             Completion(
-                text_of(completion),
+                said_in(completion),
                 tuple(map(number_of, paid)),
                 number_of(advantage),
                 tuple(text_of(value)[:EXTRA_LENGTH] for value in further),
@@ -253,6 +253,17 @@ def rows_of(table: Table, rewards: tuple[str, ...], extras: tuple[str, ...]) -> 
         )
         for prompt, completion, paid, advantage, further in each
     ]
+
+
+def said_in(completion: object) -> str:
+    """A completion as text: since TRL 1.15, it is logged as messages, of which there is one unless tools were called.
+
+    >>> said_in("4"), said_in([{"role": "assistant", "content": "4"}])
+    ('4', '4')
+    """
+    one = isinstance(completion, list) and len(completion) == 1 and isinstance(completion[0], dict)
+    alone = one and completion[0].keys() == {"role", "content"}
+    return text_of(completion[0]["content"] if alone else completion)
 
 
 def text_of(value: object) -> str:
