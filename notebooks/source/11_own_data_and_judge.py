@@ -220,7 +220,7 @@ samples = generate_samples(base, tokenizer, list(asked["prompt"]), **how)
 
 
 # %%
-from grpo_utils.evaluation.statistics import bootstrap_interval
+from grpo_core.intervals import bootstrap_interval
 
 
 def kappa(one, two, axis=-1):
