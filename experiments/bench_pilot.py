@@ -24,7 +24,7 @@ from grpo_check.findings import Finding
 from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, figures
 from grpo_check.pilots.sampling import Group, forward_seconds, groups, longer
 from grpo_check.pilots.verdicts import LIMITS, Basis, Limits, decide
-from grpo_check.preflights.run import plan
+from grpo_check.preflights.planned import plan
 from grpo_core.rewards.text import completion_text
 from grpo_core.training.generating import generate
 from grpo_core.training.measuring import mcnemar_p_value, wilson_interval

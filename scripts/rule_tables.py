@@ -11,7 +11,7 @@ from pathlib import Path
 
 from error_tables import table
 from grpo_check.explaining import rules_of
-from grpo_check.rules import Rule
+from grpo_check.rule import Rule
 
 from grpo_utils import rewards
 

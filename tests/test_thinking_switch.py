@@ -73,7 +73,7 @@ def model(monkeypatch):
 def test_training_evaluation_serving_samples_and_pilot_read_the_same_prompt(thinking, tokenizer, model, tmp_path):
     from grpo_check.health.samples import take_samples
     from grpo_check.pilots import sampling as pilot
-    from grpo_check.preflights.run import plan
+    from grpo_check.preflights.planned import plan
     from transformers import pipeline
     from trl import GRPOConfig, GRPOTrainer
 
@@ -109,7 +109,7 @@ def test_the_filter_counts_the_tokens_that_the_switch_adds(tokenizer):
 
 def test_preflight_counts_the_tokens_that_the_switch_adds(tokenizer):
     from grpo_check.preflights.lengths import known_lengths
-    from grpo_check.preflights.run import plan
+    from grpo_check.preflights.planned import plan
 
     rows, arguments = list(load_rows("addition", "train", 2)), {"chat_template_kwargs": {"enable_thinking": False}}
     rendered = [render_prompt(tokenizer, row["prompt"], **arguments) for row in rows]

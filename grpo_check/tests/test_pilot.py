@@ -16,7 +16,7 @@ from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, fig
 from grpo_check.pilots.running import pilot_file, report_on, warnings_of
 from grpo_check.pilots.sampling import Group
 from grpo_check.pilots.verdicts import RULES, Basis, decide
-from grpo_check.preflights.run import plan
+from grpo_check.preflights.planned import plan
 from grpo_check.probes import calling
 from places import ROOT
 from preflight_runs import write_addition

@@ -9,7 +9,7 @@ from grpo_check.packages import trl_is_at_least
 from grpo_check.preflights import arguments as of_arguments
 from grpo_check.preflights import misfits
 from grpo_check.preflights.checking import RULES, preflight
-from grpo_check.preflights.run import KEEPS_INIT_KWARGS, Run
+from grpo_check.preflights.planned import KEEPS_INIT_KWARGS, PlannedRun
 from grpo_check.probes.rules import RULES as OF_PROBE
 from grpo_core.errors import CourseError
 from grpo_core.gpus import Gpu
@@ -86,7 +86,7 @@ def report_on_example(example, folder):
         changes["model"] = AutoConfig.from_pretrained(model_path("tiny-qwen3"), vocab_size=changes.pop("vocabulary"))
     if "gemma" in changes.get("model", ""):  # the Hub is out of reach
         changes["model"] = model_path("tiny-gemma3")
-    settings = {name: changes.pop(name) for name in list(changes) if name in Run.__dataclass_fields__}
+    settings = {name: changes.pop(name) for name in list(changes) if name in PlannedRun.__dataclass_fields__}
     return check(tokenizer, changes, **settings)
 
 

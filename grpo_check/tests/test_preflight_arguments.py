@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 from grpo_check.preflights import misfits
-from grpo_check.preflights import run as of_run
+from grpo_check.preflights import planned as of_run
 from grpo_check.preflights.checking import walk
 from grpo_check.preflights.config_file import preflight_file
-from grpo_check.preflights.run import plan
+from grpo_check.preflights.planned import plan
 from grpo_check.preflights.values import Values
 from grpo_core.errors import CourseError
 from grpo_core.gpus import Gpu, parse_gpus

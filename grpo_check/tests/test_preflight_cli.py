@@ -10,7 +10,7 @@ import pytest
 from grpo_check.packages import trl_is_at_least
 from grpo_check.preflights import rewards as of_rewards
 from grpo_check.preflights.config_file import preflight_file, read_config_file, read_rows
-from grpo_check.preflights.run import KEEPS_INIT_KWARGS
+from grpo_check.preflights.planned import KEEPS_INIT_KWARGS
 from grpo_core.errors import CourseError
 from places import HERE, ROOT
 from preflight_runs import SOUND, TINY, write_addition

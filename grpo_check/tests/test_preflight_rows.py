@@ -3,7 +3,7 @@
 import pytest
 from datasets import Dataset
 from grpo_check.preflights import rows as of_rows
-from grpo_check.preflights.run import plan
+from grpo_check.preflights.planned import plan
 from preflight_runs import ROWS, changed, check, load_tokenizer
 
 from grpo_utils import chat_prompt

@@ -7,8 +7,8 @@ import regex
 import trl
 from datasets import Dataset
 from grpo_check.preflights import thinking
+from grpo_check.preflights.planned import plan
 from grpo_check.preflights.report import PreflightReport
-from grpo_check.preflights.run import plan
 from preflight_runs import ROWS, check, load_tokenizer
 from reward_lists import recipe
 

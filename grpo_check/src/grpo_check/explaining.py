@@ -13,7 +13,7 @@ from .health.rules import RULES as OF_HEALTH
 from .pilots.verdicts import RULES as OF_PILOT
 from .preflights.checking import RULES as OF_PREFLIGHT
 from .probes.rules import RULES as OF_PROBE
-from .rules import Rule
+from .rule import Rule
 
 
 def rules_of() -> dict[str, list[Rule]]:

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from ..findings import Finding
 from ..probes.report import shown
 from ..probes.trial import ROUNDING
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from . import examples
 from .history import Ends, ends_of
 from .honest import Pay, pay_of, place_of

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from grpo_core.intervals import mean_interval
 from grpo_core.rewards import group_advantages, weighted_sum
 
-from ..preflights.run import Run
+from ..preflights.planned import PlannedRun
 from .sampling import Group
 
 #: Forward passes that one forward and one backward pass cost together; checkpointing repeats the forward pass.
@@ -114,7 +114,7 @@ class Figures:
     seconds: tuple[float, float, float | None]
 
 
-def figures(run: Run, some: Sequence[Group], forward: float | None) -> Figures:
+def figures(run: PlannedRun, some: Sequence[Group], forward: float | None) -> Figures:
     """The figures of scored groups; ``forward`` is the time of a forward pass per completion, None if not measured."""
     size, sampled, keys = run["num_generations"], len(some[0].lengths), [_keys(run, one) for one in some]
     sums = [[value for value in _sums(run, one) if value is not None] or [0.0] for one in some]
@@ -140,11 +140,11 @@ def _share(marks: Sequence[list[bool] | None]) -> Share | None:
     return None if None in marks else Share(tuple(map(fmean, marks)))
 
 
-def _sums(run: Run, one: Group) -> list[float | None]:
+def _sums(run: PlannedRun, one: Group) -> list[float | None]:
     return weighted_sum(one.scores, run["reward_weights"] or [1.0] * len(one.scores))
 
 
-def _keys(run: Run, one: Group) -> list:
+def _keys(run: PlannedRun, one: Group) -> list:
     """What a tied group has only one of: the weighted sum or, for rewards that are normalized first, every score."""
     if run["multi_objective_aggregation"] == "normalize_then_sum":
         return list(zip(*one.scores, strict=True))
@@ -163,7 +163,7 @@ def tie_chance(keys: Sequence, size: int) -> float:
     return sum(math.comb(count, drawn) for count in Counter(keys).values()) / math.comb(len(keys), drawn)
 
 
-def _pull(run: Run, marked: Sequence[tuple[Group, list[bool] | None]]) -> Mean | None:
+def _pull(run: PlannedRun, marked: Sequence[tuple[Group, list[bool] | None]]) -> Mean | None:
     """How GRPO values the marked completions, over the groups in which only some are marked."""
     mixed = [(one, marks) for one, marks in marked if marks and 0 < sum(marks) < len(marks)]
     if not mixed:
@@ -172,7 +172,7 @@ def _pull(run: Run, marked: Sequence[tuple[Group, list[bool] | None]]) -> Mean |
     return Mean(fmean(pulls), *interval(pulls))
 
 
-def _advantage_of(run: Run, one: Group, marks: list[bool]) -> float:
+def _advantage_of(run: PlannedRun, one: Group, marks: list[bool]) -> float:
     """The mean advantage of the marked completions, over all groups of the planned size in which only some are marked.
 
     A completion without a reward has none.
@@ -190,7 +190,7 @@ def _marked_advantage(sums: list[float | None], marks: list[bool]) -> float:
     return fmean(advantage for advantage, marked in zip(each, marks, strict=True) if marked)
 
 
-def _seconds(run: Run, some: Sequence[Group], forward: float | None) -> tuple[float, float, float | None]:
+def _seconds(run: PlannedRun, some: Sequence[Group], forward: float | None) -> tuple[float, float, float | None]:
     """Seconds per optimizer step: sampling and scoring as measured, learning from the measured forward pass."""
     completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"]
     passes = FORWARD_AND_BACKWARD + bool(run["gradient_checkpointing"]) + bool(run["beta"])
@@ -199,7 +199,7 @@ def _seconds(run: Run, some: Sequence[Group], forward: float | None) -> tuple[fl
     return sampling * completions, scoring * completions, learning
 
 
-def planned_steps(run: Run) -> int:
+def planned_steps(run: PlannedRun) -> int:
     """Optimizer steps of the planned run."""
     if run["max_steps"] > 0:
         return run["max_steps"]

@@ -17,7 +17,7 @@ from ..packages import OF_A_MODEL, require
 from ..preflights import machine, memory, thinking
 from ..preflights.checking import RULES, walk
 from ..preflights.config_file import run_of
-from ..preflights.run import Run, plan
+from ..preflights.planned import PlannedRun, plan
 from ..prompts import asks_for_tags
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
@@ -131,7 +131,7 @@ def pilot(
     return report_on(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
-def warnings_of(run: Run, wanted: Callable[[Finding], bool] | None = None) -> tuple[Finding, ...]:
+def warnings_of(run: PlannedRun, wanted: Callable[[Finding], bool] | None = None) -> tuple[Finding, ...]:
     """The warnings of a preflight on what the pilot needs, without the findings that are not wanted.
 
     Raises:
@@ -156,7 +156,7 @@ def check_numbers(prompts: int, price: float | None) -> None:
 
 
 def report_on(
-    run: Run, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int, correct: Callable | None,
+    run: PlannedRun, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int, correct: Callable | None,
     price: float | None, seed: int,
 ) -> PilotReport:  # fmt: skip
     """The report on a planned run, what a preflight found in it, and its model."""
@@ -197,7 +197,7 @@ class Samples(NamedTuple):
     interrupted: bool = False
 
 
-def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: int) -> Samples:
+def _sample(run: PlannedRun, model: "PreTrainedModel", chosen: Sequence[dict], seed: int) -> Samples:
     """Sample a group for each of some rows, then measure."""
     from torch import OutOfMemoryError
 
@@ -219,7 +219,7 @@ def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: in
         return Samples(some, forward, interrupted=True)
 
 
-def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
+def compared(run: PlannedRun, some: list[Group], most: int = 3) -> list[str]:
     """Some correctly formatted completions next to their gold answers."""
     pairs = [(text, one.row) for one in some for text, formed in zip(one.texts, one.formed, strict=True) if formed]
     pairs = random.Random(0).sample(pairs, min(most, len(pairs)))
@@ -227,7 +227,7 @@ def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
     return [labeled("compare", f"{text[-80:]!r} with the gold answer {row.get(gold)!r:.80}") for text, row in pairs]
 
 
-def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:
+def judged(run: PlannedRun, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:
     """The groups with what is known about their completions: by ``correct``, in the course's format, or by a reward.
 
     The second result is a note if ``correct`` failed.
@@ -291,7 +291,7 @@ def pilot_file(
         return report_on(run, warnings, policy, prompts=prompts, correct=None, price=price, seed=seed)
 
 
-def _policy(run: Run, adapter: str) -> "PreTrainedModel":
+def _policy(run: PlannedRun, adapter: str) -> "PreTrainedModel":
     """The model of a config file, on the GPU if there is one, with its adapter if one is given."""
     import torch
     from peft import PeftConfig, PeftModel

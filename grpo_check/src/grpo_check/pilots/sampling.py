@@ -8,7 +8,7 @@ from grpo_core.errors import CourseError
 from grpo_core.rewards import reward_name
 from grpo_core.training.generating import evaluation_mode
 
-from ..preflights.run import Run
+from ..preflights.planned import PlannedRun
 from ..preflights.texts import prompt_text
 from ..probes.calling import call
 from ..probes.matrix import Case
@@ -47,7 +47,7 @@ class Group:
     formed: list[bool] | None = None
 
 
-def groups(run: Run, model: object, rows: Sequence[dict], seed: int) -> Iterator[Group]:
+def groups(run: PlannedRun, model: object, rows: Sequence[dict], seed: int) -> Iterator[Group]:
     """One scored group per row, of 8 completions at least; as many are sampled together as in the run.
 
     Raises:
@@ -74,7 +74,7 @@ def groups(run: Run, model: object, rows: Sequence[dict], seed: int) -> Iterator
                 yield Group(*each, seconds, row, texts[of])
 
 
-def generate(run: Run, model: object, prompts: list, most: int) -> list[list[int]]:
+def generate(run: PlannedRun, model: object, prompts: list, most: int) -> list[list[int]]:
     """The tokens of one completion per prompt, with TRL's decoding, up to and with the first EOS."""
     import torch
     from transformers import GenerationConfig
@@ -94,7 +94,7 @@ def generate(run: Run, model: object, prompts: list, most: int) -> list[list[int
     return [ids[: ids.index(eos) + 1] if eos in ids else ids for ids in new]
 
 
-def score(run: Run, rows: list[dict], texts: list[str], ids: list[list[int]]) -> list[list[float | None]]:
+def score(run: PlannedRun, rows: list[dict], texts: list[str], ids: list[list[int]]) -> list[list[float | None]]:
     """The scores of every reward for a batch, each called once, as in training."""
     triples = zip(rows, texts, ids, strict=True)
     cases = [Case("sampled", "odd", text, columns={**row, "completion_ids": one}) for row, text, one in triples]
@@ -112,7 +112,7 @@ def _scores(reward: object, cases: list[Case], chat: bool) -> list[float | None]
     return outcome.scores
 
 
-def longer(run: Run, model: object, cut: Sequence[Group], times: int = 4) -> list[tuple[int, bool]]:
+def longer(run: PlannedRun, model: object, cut: Sequence[Group], times: int = 4) -> list[tuple[int, bool]]:
     """The length of one further completion per group with ``times`` the limit, and whether it ended."""
     import torch
 
@@ -121,7 +121,7 @@ def longer(run: Run, model: object, cut: Sequence[Group], times: int = 4) -> lis
     return [(len(ids), ids[-1] == run.tokenizer.eos_token_id) for ids in found]
 
 
-def forward_seconds(run: Run, model: object, some: Sequence[Group]) -> float:
+def forward_seconds(run: PlannedRun, model: object, some: Sequence[Group]) -> float:
     """Seconds per completion of one forward pass without gradients, over one batch of the run."""
     import torch
 

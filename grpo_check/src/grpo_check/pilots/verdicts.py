@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..findings import Finding
 from ..preflights.arguments import COLD
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from .figures import Figures
 
 

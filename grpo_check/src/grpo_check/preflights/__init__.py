@@ -9,7 +9,7 @@ says what it skipped. From a terminal: ``grpo-check preflight config.yaml``.
 
 | module | contents |
 |---|---|
-| `run` | the given arguments and TRL's defaults |
+| `planned` | the given arguments and TRL's defaults |
 | `values` | the values of a config, sorted by the type hints of its class |
 | `misfits`, `arguments`, `machine`, `rows`, `texts`, `lengths`, `rewards`, `thinking`, `memory` | the rules |
 | `sizes`, `estimate` | memory and minutes |

@@ -9,9 +9,9 @@ from grpo_core.errors import did_you_mean
 
 from ..findings import Finding
 from ..packages import trl_is_at_least
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from . import misfits, values
-from .run import KEEPS_INIT_KWARGS, Run
+from .planned import KEEPS_INIT_KWARGS, PlannedRun
 
 RULES: list[Rule] = []
 rule = adding_to(RULES)
@@ -74,7 +74,7 @@ UNCOUNTED = ("wrong_type", "out_of_range")
     fixes=("set a value inside the range that the finding names, or leave the argument out.",),
     example={"max_completion_length": 0},
 )
-def out_of_range(run: Run) -> Iterator[Finding]:
+def out_of_range(run: PlannedRun) -> Iterator[Finding]:
     """Besides the bound of each argument, it rejects NaN, numbers that no run needs, and runs without a step."""
     for name in run.values.beyond:
         why = "no run needs a number that large, and a comparison with NaN is never true."
@@ -99,7 +99,7 @@ def out_of_range(run: Run) -> Iterator[Finding]:
     fixes=("choose one of the values that the finding lists, or leave the argument out.",),
     example={"loss_type": "gpro"},
 )
-def unknown_choice(run: Run) -> Iterator[Finding]:
+def unknown_choice(run: PlannedRun) -> Iterator[Finding]:
     """It looks only at arguments that TRL checks late or never, such as loss_type and scale_rewards."""
     for name, valid in CHOICES.items():
         if run[name] not in valid:
@@ -115,7 +115,7 @@ def unknown_choice(run: Run) -> Iterator[Finding]:
     fixes=("set max_steps=1 for a short trial, or -1 for whole epochs.",),
     example={"max_steps": 0},
 )
-def steps_ignored(run: Run) -> Iterator[Finding]:
+def steps_ignored(run: PlannedRun) -> Iterator[Finding]:
     """The value -1, which TRL itself uses for whole epochs, is not reported."""
     if run["max_steps"] <= 0 and run["max_steps"] != -1 and run["num_train_epochs"] > 0:
         why = f"TRL then trains for num_train_epochs={run['num_train_epochs']} epochs."
@@ -129,7 +129,7 @@ def steps_ignored(run: Run) -> Iterator[Finding]:
     fixes=("set temperature=1.0 and top_k=0, TRL's defaults.",),
     example={"temperature": 0.0},
 )
-def temperature_zero(run: Run) -> Iterator[Finding]:
+def temperature_zero(run: PlannedRun) -> Iterator[Finding]:
     """A temperature of 0 samples greedily, and so does top_k=1, which keeps only the most likely token."""
     if run["temperature"] <= 0 or run["top_k"] == 1:
         setting = "top_k=1" if run["temperature"] > 0 else f"temperature={run['temperature']}"
@@ -143,7 +143,7 @@ def temperature_zero(run: Run) -> Iterator[Finding]:
     fixes=("set temperature=1.0, TRL's default, or let the pilot measure how many groups tie.",),
     example={"temperature": 0.05},
 )
-def low_temperature(run: Run) -> Iterator[Finding]:
+def low_temperature(run: PlannedRun) -> Iterator[Finding]:
     """In pilots of tiny models, 97% of the groups tied at a temperature of 0.1, and 16% at 0.3."""
     if 0 < run["temperature"] < COLD:
         yield found(f"temperature={run['temperature']:g} is low for GRPO.")
@@ -156,7 +156,7 @@ def low_temperature(run: Run) -> Iterator[Finding]:
     fixes=("set num_generations=8, or watch frac_reward_zero_std in the first steps.",),
     example={"num_generations": 2},
 )
-def small_groups(run: Run) -> Iterator[Finding]:
+def small_groups(run: PlannedRun) -> Iterator[Finding]:
     """If a reward has many values, groups of 2 or 3 suffice, and you can ignore this."""
     if 2 <= run["num_generations"] < FEWEST_FOR_COARSE:
         yield found(f"num_generations={run['num_generations']} is small.")
@@ -169,7 +169,7 @@ def small_groups(run: Run) -> Iterator[Finding]:
     fixes=("set mask_truncated_completions=False, or raise max_completion_length.",),
     example={"mask_truncated_completions": True},
 )
-def truncated_masked(run: Run) -> Iterator[Finding]:
+def truncated_masked(run: PlannedRun) -> Iterator[Finding]:
     """Masking is reported below 256 tokens, because most completions of a real model may be truncated there."""
     length = run["max_completion_length"]
     if run["mask_truncated_completions"] and length < SHORT_COMPLETIONS:
@@ -183,7 +183,7 @@ def truncated_masked(run: Run) -> Iterator[Finding]:
     fixes=("pass eval_dataset=… to GRPOTrainer and heldout=… to preflight, or turn evaluation off.",),
     example={"eval_strategy": "steps", "heldout": None},
 )
-def no_eval_rows(run: Run) -> Iterator[Finding]:
+def no_eval_rows(run: PlannedRun) -> Iterator[Finding]:
     """It looks only where training rows are given; without them, it is not known what else the run has."""
     if run.heldout is not None or run.train is None:
         return
@@ -203,7 +203,7 @@ def no_eval_rows(run: Run) -> Iterator[Finding]:
     fixes=("set metric_for_best_model='eval_reward' or 'eval_rewards/NAME/mean', and greater_is_better=True.",),
     example={"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"},
 )
-def best_by_loss(run: Run) -> Iterator[Finding]:
+def best_by_loss(run: PlannedRun) -> Iterator[Finding]:
     """The loss is what transformers chooses by if metric_for_best_model is not set."""
     if run["load_best_model_at_end"] and run["metric_for_best_model"] in (None, "loss", "eval_loss"):
         yield found("load_best_model_at_end=True chooses by the loss.")
@@ -216,7 +216,7 @@ def best_by_loss(run: Run) -> Iterator[Finding]:
     fixes=("for dr_grpo set scale_rewards='none'.", "for cispo set epsilon_high=5.0."),
     example={"loss_type": "dr_grpo"},
 )
-def loss_incomplete(run: Run) -> Iterator[Finding]:
+def loss_incomplete(run: PlannedRun) -> Iterator[Finding]:
     """It knows Dr. GRPO and CISPO; for other losses TRL prints a warning of its own."""
     scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
     if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
@@ -236,7 +236,7 @@ def loss_incomplete(run: Run) -> Iterator[Finding]:
     fixes=("start with learning_rate=5e-5 for an adapter.", "start with learning_rate=1e-6 for all weights."),
     example={"learning_rate": 0.05},
 )
-def learning_rate(run: Run) -> Iterator[Finding]:
+def learning_rate(run: PlannedRun) -> Iterator[Finding]:
     """An adapter takes about ten times the rate of all weights, and a tiny model more than that."""
     rate = run["learning_rate"]
     if rate >= 1e-2:
@@ -254,7 +254,7 @@ def learning_rate(run: Run) -> Iterator[Finding]:
         yield found(what, "set learning_rate=1e-5.", why=why)
 
 
-def _is_tiny(run: Run) -> bool:
+def _is_tiny(run: PlannedRun) -> bool:
     """Whether the model is known, and much smaller than any that is published."""
     width = run.config.get_text_config().to_dict().get("hidden_size") if run.config else None
     return width is not None and width <= TINY
@@ -267,7 +267,7 @@ def _is_tiny(run: Run) -> bool:
     fixes=("install the logger's package, or set report_to='none'.",),
     example={"report_to": "wandbd"},
 )
-def report_to(run: Run) -> Iterator[Finding]:
+def report_to(run: PlannedRun) -> Iterator[Finding]:
     """For a GPU that is not on this machine, it does not look at what is installed here."""
     from transformers.integrations import get_reporting_integration_callbacks
 
@@ -291,7 +291,7 @@ def report_to(run: Run) -> Iterator[Finding]:
     fixes=("set use_peft: true.",),
     example={"keys": {"lora_r": 32, "use_peft": False}},
 )
-def peft_off(run: Run) -> Iterator[Finding]:
+def peft_off(run: PlannedRun) -> Iterator[Finding]:
     """It looks only at a config file, because a script of your own makes the adapter itself."""
     lora = [name for name in run.values.usable if name.startswith("lora_")]
     if lora and not run.values.usable.get("use_peft"):
@@ -305,7 +305,7 @@ def peft_off(run: Run) -> Iterator[Finding]:
     fixes=("write what is in it as keys of the file, such as dtype: bfloat16; or update TRL to 1.15 or newer.",),
     example={"keys": {"model_init_kwargs": {"dtype": "bfloat16"}}},
 )
-def init_kwargs_discarded(run: Run) -> Iterator[Finding]:
+def init_kwargs_discarded(run: PlannedRun) -> Iterator[Finding]:
     """The other rules see only the keys too, because they are what the model is loaded with."""
     given = run.values.usable.get("model_init_kwargs")
     if run.values.from_yaml and given and not trl_is_at_least(KEEPS_INIT_KWARGS):
@@ -323,7 +323,7 @@ def init_kwargs_discarded(run: Run) -> Iterator[Finding]:
     unless=UNCOUNTED,
     example={"num_generations": 6},
 )
-def batch(run: Run) -> Iterator[Finding]:
+def batch(run: PlannedRun) -> Iterator[Finding]:
     """Sampled at once are per_device_train_batch_size x steps_per_generation x processes completions.
 
     Where generation_batch_size is set, `GRPOConfig` checks it itself.
@@ -351,7 +351,7 @@ def batch(run: Run) -> Iterator[Finding]:
     fixes=("change the key that it names.",),
     example={"keys": {"load_in_4bit": True, "load_in_8bit": True}},
 )
-def model_refused(run: Run) -> Iterator[Finding]:
+def model_refused(run: PlannedRun) -> Iterator[Finding]:
     """It makes a `ModelConfig` of the keys, without those of the wrong type, which ``wrong_type`` reports."""
     from trl import ModelConfig
 
@@ -377,7 +377,7 @@ OTHER_ERRORS = tuple(
     unless=OTHER_ERRORS,
     example={"auto_find_batch_size": True},
 )
-def refused(run: Run) -> Iterator[Finding]:
+def refused(run: PlannedRun) -> Iterator[Finding]:
     """It makes a `GRPOConfig` as for a CPU, so an error that only a GPU causes is not seen."""
     import torch
     from trl import GRPOConfig

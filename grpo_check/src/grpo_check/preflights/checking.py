@@ -8,17 +8,17 @@ from grpo_core.gpus import Gpu
 
 from ..findings import Finding, in_order
 from ..packages import OF_A_RUN, require
-from ..rules import Rule
+from ..rule import Rule
 from . import arguments as of_arguments
 from . import lengths, machine, memory, misfits, rewards, rows, texts, thinking
+from .planned import PlannedRun, Profile, plan
 from .report import PreflightReport
-from .run import Profile, Run, plan
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
-    from .run import Rows
+    from .planned import Rows
 
 #: All rules, in the order in which they look and are listed.
 RULES: list[Rule] = [
@@ -33,7 +33,7 @@ RULES: list[Rule] = [
     *memory.RULES,
 ]
 #: What rules need: what a report says was not checked without it, and why it is not there, "" if it is.
-NEEDS: dict[str, tuple[str, Callable[[Run], str]]] = {
+NEEDS: dict[str, tuple[str, Callable[[PlannedRun], str]]] = {
     "model": ("model", lambda run: "" if run.model else "no model given"),
     "rows": ("rows", lambda run: "no train or heldout rows given" if run.train is None and run.heldout is None else ""),
     "both splits": (
@@ -98,7 +98,7 @@ def preflight(
     return report_on(run)
 
 
-def report_on(run: Run) -> PreflightReport:
+def report_on(run: PlannedRun) -> PreflightReport:
     """The report on a planned run."""
     findings, skipped = walk(run, RULES)
     notes = [*rows.notes(run), *lengths.notes(run), *rewards.notes(run), *thinking.notes(run)]
@@ -106,7 +106,7 @@ def report_on(run: Run) -> PreflightReport:
     return PreflightReport(in_order(findings), memory.estimate(run), skipped, tuple(notes))
 
 
-def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
+def walk(run: PlannedRun, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
     """What some rules find, and what was not checked because something that they need is not there.
 
     >>> walk(plan({"temperature": 0.05}), of_arguments.RULES)[0][0].code
@@ -125,7 +125,7 @@ def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]
     return findings, skipped
 
 
-def _missing(run: Run, rule: Rule) -> tuple[str, str] | None:
+def _missing(run: PlannedRun, rule: Rule) -> tuple[str, str] | None:
     """The first thing that a rule needs and that is not there: what is not checked without it, and why."""
     for part, why in (NEEDS[need] for need in rule.needs):
         if why(run):

@@ -23,16 +23,16 @@ from grpo_core.tables import read_table
 from ..packages import OF_A_RUN, require
 from ..probes.loading import find_reward, folders_of, imports_from
 from .checking import report_on
+from .planned import PlannedRun, plan
 from .report import PreflightReport
 from .rows import columns_of
-from .run import Run, plan
 from .values import Values
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
-    from .run import Rows
+    from .planned import Rows
 
 #: Rewards that ``trl grpo`` knows by name.
 OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
@@ -86,7 +86,7 @@ def preflight_file(
 def run_of(
     path: Path, *, model: str = "", train: str = "", heldout: str = "", rewards: Sequence[str] = (), gpu: str = "",
     changes: dict | None = None,
-) -> Iterator[Run]:  # fmt: skip
+) -> Iterator[PlannedRun]:  # fmt: skip
     """The run that a config file plans; in the block, a reward may import its neighbors when it is called.
 
     Args:
@@ -136,7 +136,7 @@ def values_of(config: dict) -> tuple[Values, dict]:
     return Values(of_trl, kinds, from_yaml=True), {name: config[name] for name in config if name in of_launch}
 
 
-def _tokenizer_of(run: Run) -> "tuple[PreTrainedTokenizerBase | None, str]":
+def _tokenizer_of(run: PlannedRun) -> "tuple[PreTrainedTokenizerBase | None, str]":
     """The model's tokenizer, or why there is none; a Hub that has no configuration is not asked a second time."""
     from transformers import AutoTokenizer
 

@@ -6,10 +6,10 @@ from grpo_core.training.generating import prompt_lengths
 
 from ..findings import Finding
 from ..probes.forms import FORMS, Form, read_tags
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
+from .planned import PlannedRun, once
 from .rows import column, spread
-from .run import Run, once
 from .texts import prompts_of, why_unrendered
 
 #: Gold answers, the longest ones, whose tokens are counted.
@@ -22,13 +22,13 @@ RULES: list[Rule] = []
 rule = adding_to(RULES, needs=("tokenizer",))
 
 
-def why_unknown(run: Run) -> str:
+def why_unknown(run: PlannedRun) -> str:
     """Why the lengths of the prompts are not known, "" if they are."""
     return why_unrendered(run) if run.train else "no training rows given"
 
 
 @once
-def known_lengths(run: Run) -> list[int]:
+def known_lengths(run: PlannedRun) -> list[int]:
     """Tokens of the training prompts as the model will see them; of a large dataset, of a part; none if not known."""
     if why_unknown(run):
         return []
@@ -37,7 +37,7 @@ def known_lengths(run: Run) -> list[int]:
     return prompt_lengths({"prompt": prompts}, run.tokenizer, run.options("chat_template_kwargs"))
 
 
-def notes(run: Run) -> Iterator[str]:
+def notes(run: PlannedRun) -> Iterator[str]:
     """The lengths of the prompts, from which a limit can be chosen."""
     known = known_lengths(run)
     if known:
@@ -45,7 +45,7 @@ def notes(run: Run) -> Iterator[str]:
         yield f"prompt lengths in tokens{part}: {percentiles(known)}"
 
 
-def context_of(run: Run) -> int | None:
+def context_of(run: PlannedRun) -> int | None:
     """The model's context in tokens, or None if it is not known."""
     model = run.config.get_text_config().to_dict().get("max_position_embeddings") if run.config else None
     known = [int(length) for length in (model, run.tokenizer.model_max_length) if length and 0 < length < UNSET]
@@ -59,7 +59,7 @@ def context_of(run: Run) -> int | None:
     fixes=("raise max_completion_length to twice what the format takes or more, with room to reason.",),
     example={"max_completion_length": 4},
 )
-def short_completions(run: Run) -> Iterator[Finding]:
+def short_completions(run: PlannedRun) -> Iterator[Finding]:
     """It counts the tokens of the format around the longest gold answer, without any reasoning."""
     context, asked, needed = context_of(run), run["max_completion_length"], clean_length(run)
     if 1 <= asked < needed:
@@ -77,7 +77,7 @@ def short_completions(run: Run) -> Iterator[Finding]:
     fixes=("drop the rows with the longest prompts, or lower max_completion_length.",),
     example={"max_completion_length": 1024},
 )
-def prompt_too_long(run: Run) -> Iterator[Finding]:
+def prompt_too_long(run: PlannedRun) -> Iterator[Finding]:
     """It compares the longest prompt; without rows, a prompt of one token is assumed."""
     context, asked, known = context_of(run), run["max_completion_length"], known_lengths(run)
     if context and asked + max(known, default=1) > context:
@@ -95,7 +95,7 @@ def prompt_too_long(run: Run) -> Iterator[Finding]:
     unless=("prompt_too_long",),
     example={"max_prompt_length": 5},
 )
-def long_prompts(run: Run) -> Iterator[Finding]:
+def long_prompts(run: PlannedRun) -> Iterator[Finding]:
     """The limit is max_prompt_length, as you pass it to preflight or as a profile has it."""
     known, limit = known_lengths(run), run.max_prompt_length
     if limit and max(known) > limit:
@@ -113,7 +113,7 @@ def long_prompts(run: Run) -> Iterator[Finding]:
     unless=UNCOUNTED,
     example={"gpu": "l4", "use_cpu": False, "use_vllm": True, "vllm_max_model_length": 16},
 )
-def vllm_length(run: Run) -> Iterator[Finding]:
+def vllm_length(run: PlannedRun) -> Iterator[Finding]:
     """It is an error if the prompts alone do not fit, and a warning if only the completions are cut.
 
     It looks only at vLLM in the training process, because a server has a limit of its own. vLLM raises for a prompt
@@ -159,12 +159,12 @@ def percentiles(lengths: Sequence[int]) -> str:
     return ", ".join([*shares, f"longest: {ordered[-1]}"])
 
 
-def asked_form(run: Run) -> Form:
+def asked_form(run: PlannedRun) -> Form:
     """The requested format; by default the first of `FORMS`."""
     return read_tags(run.tags) if run.tags is not None else FORMS[0]
 
 
-def clean_length(run: Run) -> int:
+def clean_length(run: PlannedRun) -> int:
     """Tokens of the format around the longest gold answer, without reasoning, and of the end of the turn."""
     golds = column(run.train, run.answer_column, spread(run.train)) if run.train else []
     longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-LONGEST_GOLDS:]

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from ..findings import Finding
-from ..rules import Rule, adding_to, found
-from .run import Run, dtype_name
+from ..rule import Rule, adding_to, found
+from .planned import PlannedRun, dtype_name
 
 AMPERE = 8.0
 
@@ -13,7 +13,7 @@ RULES: list[Rule] = []
 rule = adding_to(RULES)
 
 
-def loaded_in(run: Run) -> str | None:
+def loaded_in(run: PlannedRun) -> str | None:
     """The dtype in which the model is loaded, from model_init_kwargs or the given dtype."""
     loading = run.options("model_init_kwargs")
     return dtype_name(loading.get("dtype") or loading.get("torch_dtype")) or run.dtype
@@ -26,7 +26,7 @@ def loaded_in(run: Run) -> str | None:
     fixes=("set use_cpu=True and bf16=False, or name the GPU of the run: gpu='t4' (in a terminal: --gpu t4).",),
     example={"gpu": "cpu", "use_cpu": False, "bf16": None},
 )
-def no_gpu(run: Run) -> Iterator[Finding]:
+def no_gpu(run: PlannedRun) -> Iterator[Finding]:
     """A run in fp32 or fp16 starts without a GPU, and is not reported here."""
     if run.on_cpu and run.bf16 and not run["use_cpu"]:
         yield found("the arguments are for a GPU, but no GPU was found.")
@@ -39,7 +39,7 @@ def no_gpu(run: Run) -> Iterator[Finding]:
     fixes=("set bf16=False.",),
     example={"bf16": True},
 )
-def bf16_cpu(run: Run) -> Iterator[Finding]:
+def bf16_cpu(run: PlannedRun) -> Iterator[Finding]:
     """The run itself works, so you can ignore this if you compare with no other machine."""
     if run.on_cpu and run.bf16 and run["use_cpu"]:
         yield found("the run uses bf16 on a CPU.")
@@ -52,7 +52,7 @@ def bf16_cpu(run: Run) -> Iterator[Finding]:
     fixes=("set fp16=False and bf16=False.",),
     example={"fp16": True},
 )
-def fp16_cpu(run: Run) -> Iterator[Finding]:
+def fp16_cpu(run: PlannedRun) -> Iterator[Finding]:
     """TRL 1.14 does not stop such a run."""
     if run.on_cpu and run["fp16"]:
         yield found("fp16=True on a CPU.")
@@ -65,7 +65,7 @@ def fp16_cpu(run: Run) -> Iterator[Finding]:
     fixes=("set optim='adamw_torch'.",),
     example={"optim": "adamw_8bit"},
 )
-def gpu_optimizer(run: Run) -> Iterator[Finding]:
+def gpu_optimizer(run: PlannedRun) -> Iterator[Finding]:
     """It looks for optimizers with 8-bit states, such as adamw_8bit and paged_adamw_8bit."""
     if run.on_cpu and "8bit" in str(run["optim"]).lower():
         yield found(f"optim={str(run['optim'])!r} on a CPU.")
@@ -82,7 +82,7 @@ def gpu_optimizer(run: Run) -> Iterator[Finding]:
     ),
     example={"gpu": "t4", "use_cpu": False, "bf16": True},
 )
-def bf16_gpu(run: Run) -> Iterator[Finding]:
+def bf16_gpu(run: PlannedRun) -> Iterator[Finding]:
     """It looks at the autocast, which is bf16 unless you say otherwise, and at the type of the loaded weights."""
     loaded = loaded_in(run)
     if run.on_cpu or run.gpu.capability >= AMPERE or not (run.bf16 or loaded == "bfloat16"):
@@ -95,7 +95,7 @@ def bf16_gpu(run: Run) -> Iterator[Finding]:
     yield found(f"{said} on {run.gpu.name}.", _without_bf16(run), why=why)
 
 
-def _without_bf16(run: Run) -> str:
+def _without_bf16(run: PlannedRun) -> str:
     """What to do on a card without bf16, where fp16 suits neither Gemma nor the training of fp16 weights."""
     if "gemma" in run.name.lower():
         return "set bf16=False and load the model in float32 (slow), use a newer GPU, or use a Qwen model in fp16."
@@ -111,7 +111,7 @@ def _without_bf16(run: Run) -> str:
     fixes=("load the model in float32 (dtype='float32') with fp16=True, or train an adapter (lora_rank=16).",),
     example={"gpu": "l4", "use_cpu": False, "fp16": True, "dtype": "float16", "lora_rank": 0, "load_in_4bit": False},
 )
-def fp16_full(run: Run) -> Iterator[Finding]:
+def fp16_full(run: PlannedRun) -> Iterator[Finding]:
     """The gradients of fp16 weights are fp16. An adapter's weights are fp32, and so are their gradients."""
     if not run.on_cpu and run["fp16"] and loaded_in(run) == "float16" and run.lora_rank == 0:
         yield found("fp16=True with full fine-tuning of float16 weights.")
@@ -124,7 +124,7 @@ def fp16_full(run: Run) -> Iterator[Finding]:
     fixes=("use a Qwen model; or set fp16=False and load the model in float32 (slow), or in bf16 on a newer GPU.",),
     example={"gpu": "t4", "use_cpu": False, "fp16": True, "model": "google/gemma-3-1b-it"},
 )
-def gemma_fp16(run: Run) -> Iterator[Finding]:
+def gemma_fp16(run: PlannedRun) -> Iterator[Finding]:
     """It goes by the model's name, and looks at fp16 autocast as well as at weights in float16."""
     if not run.on_cpu and "gemma" in run.name.lower() and (run["fp16"] or loaded_in(run) == "float16"):
         yield found(f"{run.name} would run in fp16.")
@@ -138,7 +138,7 @@ def gemma_fp16(run: Run) -> Iterator[Finding]:
     fixes=("set attn_implementation='sdpa', which is built into torch.",),
     example={"model_init_kwargs": {"attn_implementation": "flash_attention_2"}},
 )
-def flash_attention(run: Run) -> Iterator[Finding]:
+def flash_attention(run: PlannedRun) -> Iterator[Finding]:
     """For a GPU that is not on this machine, it does not look at what is installed here."""
     if run.options("model_init_kwargs").get("attn_implementation") != "flash_attention_2":
         return
@@ -159,7 +159,7 @@ def flash_attention(run: Run) -> Iterator[Finding]:
     fixes=("set use_vllm=False.", "on a machine with a GPU, run pip install trl[vllm]."),
     example={"use_vllm": True},
 )
-def vllm(run: Run) -> Iterator[Finding]:
+def vllm(run: PlannedRun) -> Iterator[Finding]:
     """For a GPU that is not on this machine, it does not look at what is installed here."""
     if run["use_vllm"] and run.on_cpu:
         yield found("use_vllm=True on a CPU.", "set use_vllm=False.", why="vLLM in TRL needs a CUDA device.")
@@ -176,7 +176,7 @@ def vllm(run: Run) -> Iterator[Finding]:
     fixes=("set use_vllm=False.",),
     example={"gpu": "t4", "use_cpu": False, "fp16": True, "use_vllm": True},
 )
-def vllm_t4(run: Run) -> Iterator[Finding]:
+def vllm_t4(run: PlannedRun) -> Iterator[Finding]:
     """It is a warning and not an error, because vLLM does not always fail on a card older than Ampere."""
     if run["use_vllm"] and not run.on_cpu and run.gpu.capability < AMPERE:
         yield found(f"use_vllm=True on {run.gpu.name}.")
@@ -193,7 +193,7 @@ def vllm_t4(run: Run) -> Iterator[Finding]:
     example={"gpu": "l4", "use_cpu": False, "use_vllm": True, "vllm_mode": "server", "load_in_4bit": True,
              "backend": "transformers"},
 )  # fmt: skip
-def vllm_four_bits(run: Run) -> Iterator[Finding]:
+def vllm_four_bits(run: PlannedRun) -> Iterator[Finding]:
     """TRL sends every weight as the policy has it (`trl/generation/vllm_generation.py`: `_iter_named_params`).
 
     4 bits are packed in another shape than a server's weights, and come without their scales, also where TRL starts
@@ -210,7 +210,7 @@ def vllm_four_bits(run: Run) -> Iterator[Finding]:
     fixes=("train an adapter (lora_rank=16; in a config file use_peft: true, lora_r: 16), or set load_in_4bit=False.",),
     example={"lora_rank": 0, "load_in_4bit": True},
 )
-def four_bit_full(run: Run) -> Iterator[Finding]:
+def four_bit_full(run: PlannedRun) -> Iterator[Finding]:
     """4-bit weights can carry an adapter, whose own weights are trained in fp32 on top of them (QLoRA)."""
     if run.load_in_4bit and run.lora_rank == 0:
         yield found("load_in_4bit with full fine-tuning.")

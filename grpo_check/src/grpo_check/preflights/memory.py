@@ -7,13 +7,13 @@ from grpo_core.errors import CourseError
 from grpo_core.gpus import Gpu
 
 from ..findings import Finding
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from .arguments import out_of_range
 from .estimate import GIB, Estimate, Memory, estimate_memory, estimate_minutes, nearest_hardware
 from .lengths import known_lengths
 from .machine import AMPERE, loaded_in
 from .misfits import wrong_type
-from .run import Run, once
+from .planned import PlannedRun, once
 from .sizes import Sizes, model_sizes
 
 #: What to change when memory is short. Changes that cost the least quality come first.
@@ -28,7 +28,7 @@ rule = adding_to(RULES, needs=("estimate",))
 
 
 @once
-def _estimate_or_why(run: Run) -> "tuple[Estimate | None, str]":
+def _estimate_or_why(run: PlannedRun) -> "tuple[Estimate | None, str]":
     """Memory and minutes for the longest prompt; or None, and what is missing for an estimate."""
     missing = [] if run.model and not run.model_problem else ["model"]
     missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
@@ -42,17 +42,17 @@ def _estimate_or_why(run: Run) -> "tuple[Estimate | None, str]":
         return None, str(error)
 
 
-def why_no_estimate(run: Run) -> str:
+def why_no_estimate(run: PlannedRun) -> str:
     """What is missing for an estimate, "" if there is one."""
     return _estimate_or_why(run)[1]
 
 
-def estimate(run: Run) -> Estimate | None:
+def estimate(run: PlannedRun) -> Estimate | None:
     """Memory and minutes of the planned run, None if something is missing for that."""
     return _estimate_or_why(run)[0]
 
 
-def _computed(run: Run, sizes: Sizes) -> Estimate:
+def _computed(run: PlannedRun, sizes: Sizes) -> Estimate:
     longest, limit = max(known_lengths(run), default=0), run.max_prompt_length
     prompt_tokens = min(longest or limit or 256, limit or longest or 256)
     dtype = "float32" if run.on_cpu else (loaded_in(run) or "float32")
@@ -88,7 +88,7 @@ def _computed(run: Run, sizes: Sizes) -> Estimate:
     return Estimate("a CPU" if run.on_cpu else run.gpu.name, _with_vllm(run, needed), minutes)
 
 
-def _products(run: Run, dtype: str) -> str:
+def _products(run: PlannedRun, dtype: str) -> str:
     """The type that matrix products are computed in.
 
     Unsloth computes those of Gemma in fp16 on a card without bf16, whatever it is asked for, and norms and attention
@@ -100,7 +100,7 @@ def _products(run: Run, dtype: str) -> str:
     return "float16" if gemma and not run.on_cpu and run.gpu.capability < AMPERE else dtype
 
 
-def _with_vllm(run: Run, memory: Memory) -> Memory:
+def _with_vllm(run: PlannedRun, memory: Memory) -> Memory:
     """The memory, including the share that vLLM in the same process reserves."""
     if run.on_cpu or not run["use_vllm"] or run["vllm_mode"] != "colocate":
         return memory
@@ -109,14 +109,14 @@ def _with_vllm(run: Run, memory: Memory) -> Memory:
 
 
 @once
-def _available(run: Run) -> float:
+def _available(run: PlannedRun) -> float:
     """GiB of the GPU, or free on this machine."""
     import psutil
 
     return psutil.virtual_memory().available / GIB if run.on_cpu else run.gpu.memory_gib
 
 
-def _shortage(run: Run, said: str) -> Finding:
+def _shortage(run: PlannedRun, said: str) -> Finding:
     """The finding where the estimate exceeds the memory."""
     needed, has, sharded = estimate(run).memory, _available(run), run.processes > 1
     where = "this machine has" if run.on_cpu else f"{run.gpu.name} has"
@@ -133,7 +133,7 @@ def _shortage(run: Run, said: str) -> Finding:
     fixes=(f"in this order: {KNOBS}.",),
     example={"gpu": Gpu("NVIDIA tiny", 0.4, 8.6), "use_cpu": False},
 )
-def memory(run: Run) -> Iterator[Finding]:
+def memory(run: PlannedRun) -> Iterator[Finding]:
     """It looks only at runs on one device, because a model may be sharded over several."""
     if run.processes == 1 and estimate(run).memory.low > _available(run):
         yield _shortage(run, "out of memory is likely")
@@ -147,7 +147,7 @@ def memory(run: Run) -> Iterator[Finding]:
     unless=("memory",),
     example={"gpu": Gpu("NVIDIA small", 1.2, 8.6), "use_cpu": False},
 )
-def memory_tight(run: Run) -> Iterator[Finding]:
+def memory_tight(run: PlannedRun) -> Iterator[Finding]:
     """The report prints the estimate as a range, and the available memory is inside it."""
     if estimate(run).memory.high > _available(run):
         yield _shortage(run, "memory may run out")

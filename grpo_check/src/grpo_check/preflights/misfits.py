@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from grpo_core.errors import did_you_mean
 
 from ..findings import Finding
-from ..rules import Rule, adding_to, found
-from .run import Run
+from ..rule import Rule, adding_to, found
+from .planned import PlannedRun
 from .values import Values, kinds_of
 
 RULES: list[Rule] = []
@@ -44,7 +44,7 @@ OF_THE_TRAINER = (
     fixes=("correct the name, pass the argument to the class that has it, or remove it.",),
     example={"learnign_rate": 1e-3},
 )
-def unknown_argument(run: Run) -> Iterator[Finding]:
+def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     """The finding says what to write instead of names of other tools, older releases and other classes."""
     what, why = (
         ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
@@ -75,7 +75,7 @@ def _advice(given: Values, name: str) -> str:
     fixes=("write a value of the type that the finding names, numbers without quotes; or leave the argument out.",),
     example={"learning_rate": "1e-5"},
 )
-def wrong_type(run: Run) -> Iterator[Finding]:
+def wrong_type(run: PlannedRun) -> Iterator[Finding]:
     """The other rules do not see such a value. They take the default instead."""
     values = run.values
     for name, number in {} if values.from_yaml else values.numbers.items():
@@ -99,7 +99,7 @@ def wrong_type(run: Run) -> Iterator[Finding]:
     fixes=("write the value without quotes, and a number with a dot before its exponent: 2.0e-3.",),
     example={"keys": {"learning_rate": "2e-3"}},
 )
-def text_number(run: Run) -> Iterator[Finding]:
+def text_number(run: PlannedRun) -> Iterator[Finding]:
     """The other rules see the value, because ``trl grpo`` converts it too."""
     for name, number in run.values.numbers.items() if run.values.from_yaml else ():
         yield found(f"{name}={run.values.given[name]!r} is a string.", f"write {name}: {_written(number)} instead.")

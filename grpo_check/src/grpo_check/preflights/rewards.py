@@ -11,9 +11,9 @@ from ..probes.calling import PROVIDED, OutOfTimeError, missing_columns, paramete
 from ..probes.probing import probe
 from ..probes.report import shown
 from ..probes.rules import dead
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
+from .planned import PlannedRun, is_model, once
 from .rows import answer_text, column, columns_of, first, reads_answers
-from .run import Run, is_model, once
 
 #: Rows whose answers and columns a reward is probed with.
 MOST_GOLDS = 4
@@ -47,7 +47,7 @@ rule = adding_to(RULES, needs=("rewards",))
     fixes=("pass a reward, such as those of math_rewards().",),
     example={"rewards": []},
 )
-def no_rewards(run: Run) -> Iterator[Finding]:
+def no_rewards(run: PlannedRun) -> Iterator[Finding]:
     """The list reward_funcs is empty, and a config file names no reward model either."""
     if not run.rewards:
         yield found("reward_funcs is empty.")
@@ -61,7 +61,7 @@ def no_rewards(run: Run) -> Iterator[Finding]:
     unless=("no_rewards",),
     example={"reward_weights": [0]},
 )
-def reward_weights(run: Run) -> Iterator[Finding]:
+def reward_weights(run: PlannedRun) -> Iterator[Finding]:
     """A weight of 0 is right for a reward that is only logged, as long as another one is above 0."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
     if given is not None and len(given) != len(run.rewards):
@@ -82,7 +82,7 @@ def reward_weights(run: Run) -> Iterator[Finding]:
     fixes=("write def my_reward(completions, **kwargs) and return one score per completion.",),
     example={"rewards": [lambda completion: [1.0]]},
 )
-def not_a_reward(run: Run) -> Iterator[Finding]:
+def not_a_reward(run: PlannedRun) -> Iterator[Finding]:
     """The text is passed as ``completions``, so a parameter of another name does not get it."""
     for reward in [one for one in run.rewards if not is_model(one)]:
         try:
@@ -98,7 +98,7 @@ def not_a_reward(run: Run) -> Iterator[Finding]:
     fixes=("add **kwargs to the parameters of the reward.",),
     example={"rewards": [lambda completions, answer: [0.0 for _ in completions]]},
 )
-def reward_takes_no_more(run: Run) -> Iterator[Finding]:
+def reward_takes_no_more(run: PlannedRun) -> Iterator[Finding]:
     """Without rows, it counts only what TRL itself passes, such as prompts and completion_ids."""
     given = [*PROVIDED, *_columns_given(run)]
     for name, parameters in signatures(run.functions):
@@ -116,19 +116,19 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
     fixes=("rename the parameter or the column, add the column, or give the parameter a default.",),
     example={"rewards": [lambda completions, solution, **kwargs: [0.0 for _ in completions]]},
 )
-def missing_column(run: Run) -> Iterator[Finding]:
+def missing_column(run: PlannedRun) -> Iterator[Finding]:
     """Parameters that TRL itself fills, such as prompts, and parameters with a default need no column."""
     for name, parameters in signatures(run.functions):
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
 
 
-def _columns_given(run: Run) -> list[str]:
+def _columns_given(run: PlannedRun) -> list[str]:
     """The dataset's columns as rewards get them: TRL keeps ``prompt`` and ``completion`` to itself."""
     return [name for name in columns_of(run.train) if name not in ("prompt", "completion", "completion_ids")]
 
 
-def _missing(run: Run, name: str, wanted: str) -> Finding:
+def _missing(run: PlannedRun, name: str, wanted: str) -> Finding:
     """The finding for a missing column, with the column to rename if it is obvious."""
     columns, gold = _columns_given(run), run.answer_column
     plural = f"{wanted}s"  # of TRL's own names only this typo is suggested: 'solution' is not one for 'completions'
@@ -148,7 +148,7 @@ class Lab(NamedTuple):
 
 
 @once
-def lab_result(run: Run) -> Lab:
+def lab_result(run: PlannedRun) -> Lab:
     """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
     if not run.functions:
         return Lab([])
@@ -160,7 +160,7 @@ def lab_result(run: Run) -> Lab:
         return Lab([], unfinished=why)
 
 
-def _in_the_lab(run: Run) -> Lab:
+def _in_the_lab(run: PlannedRun) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
     subjects, (answers, columns) = run.functions, golds_and_columns(run)
     weights = run["reward_weights"] or [1.0] * len(run.rewards)
@@ -179,7 +179,7 @@ def _in_the_lab(run: Run) -> Lab:
     return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
 
 
-def _counts(run: Run, fault: Finding) -> bool:
+def _counts(run: PlannedRun, fault: Finding) -> bool:
     """Whether a fault says something about this run.
 
     One in the kind of prompts that the run lacks does not. Without rows, the lab has only gold answers of its own, so
@@ -190,7 +190,7 @@ def _counts(run: Run, fault: Finding) -> bool:
     return fault.code != other_kind and not guessed
 
 
-def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
+def _from_lab(run: PlannedRun, fault: Finding, about: list[Callable]) -> Finding:
     """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
     severity, fixes = fault.severity, [*fault.fixes, DETAILS]
     if fault.fixes == dead.fixes:  # they name arguments of probe
@@ -209,7 +209,7 @@ def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
     return found(f"{fault.subject}: {fault.what}", *fixes, why=why, severity=severity)
 
 
-def why_untried(run: Run) -> str:
+def why_untried(run: PlannedRun) -> str:
     """Why the rewards cannot be tried, or should not; "" if they can."""
     if run.rewards is None:
         return "no rewards were given"
@@ -225,20 +225,20 @@ def why_untried(run: Run) -> str:
     )
 
 
-def why_no_lab(run: Run) -> str:
+def why_no_lab(run: PlannedRun) -> str:
     """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
     if run.rewards is not None and not run.functions:
         return ""
     return why_untried(run) or lab_result(run).unfinished
 
 
-def models(run: Run) -> dict[str, str]:
+def models(run: PlannedRun) -> dict[str, str]:
     """What a report says about rewards that are models."""
     names = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards or [] if is_model(one)]
     return {"reward lab for models": f"TRL loads {', '.join(names)}, so the lab cannot try it"} if names else {}
 
 
-def notes(run: Run) -> Iterator[str]:
+def notes(run: PlannedRun) -> Iterator[str]:
     """What the lab has done."""
     if run.functions and not why_no_lab(run):
         yield lab_result(run).note
@@ -252,7 +252,7 @@ def notes(run: Run) -> Iterator[str]:
     needs=("rewards", "lab"),
     example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
 )
-def reward_broken(run: Run) -> Iterator[Finding]:
+def reward_broken(run: PlannedRun) -> Iterator[Finding]:
     """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
     yield from (one for one in lab_result(run).findings if one.severity == "error")
 
@@ -265,7 +265,7 @@ def reward_broken(run: Run) -> Iterator[Finding]:
     needs=("rewards", "lab"),
     example={"rewards": [exact_reward], "lab": True},
 )
-def reward_weak(run: Run) -> Iterator[Finding]:
+def reward_weak(run: PlannedRun) -> Iterator[Finding]:
     """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers.
 
     A reward that does not tell right from wrong is a warning if the weighted sum of all reward functions does: it may
@@ -274,7 +274,7 @@ def reward_weak(run: Run) -> Iterator[Finding]:
     yield from (one for one in lab_result(run).findings if one.severity != "error")
 
 
-def golds_and_columns(run: Run) -> tuple[list | None, dict]:
+def golds_and_columns(run: PlannedRun) -> tuple[list | None, dict]:
     """Gold answers of the first rows that have one, each once, and their other columns."""
     if not run.train:
         return None, {}
@@ -287,7 +287,7 @@ def golds_and_columns(run: Run) -> tuple[list | None, dict]:
     return [row[name] for row in kept] if indices else None, {one: [row.get(one) for row in kept] for one in others}
 
 
-def first_row(run: Run) -> tuple[object, dict]:
+def first_row(run: PlannedRun) -> tuple[object, dict]:
     """A gold answer, and the columns of its row."""
     answers, columns = golds_and_columns(run)
     gold = answers[0] if answers else "42"

@@ -9,12 +9,12 @@ from grpo_core.training.texts import message_text
 from ..findings import Finding
 from ..probes.calling import signatures
 from ..prompts import has_word, is_chat_model, lacks_template
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
-from .run import Run, once
+from .planned import PlannedRun, once
 
 if TYPE_CHECKING:
-    from .run import Rows
+    from .planned import Rows
 
 #: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
@@ -54,11 +54,11 @@ def spread(rows: "Rows", most: int = MOST_ROWS) -> range:
     return range(0, len(rows), max(1, -(-len(rows) // most)))
 
 
-def _splits(run: Run) -> list[tuple[str, "Rows"]]:
+def _splits(run: PlannedRun) -> list[tuple[str, "Rows"]]:
     return [(said, rows) for said, rows in (("train", run.train), ("held-out", run.heldout)) if rows is not None]
 
 
-def notes(run: Run) -> Iterator[str]:
+def notes(run: PlannedRun) -> Iterator[str]:
     """Notes on rows that are not checked one by one."""
     for said, rows in _splits(run):
         if len(rows) > MOST_ROWS:
@@ -76,7 +76,7 @@ def notes(run: Run) -> Iterator[str]:
     fixes=("check the filter or split that produced it; a length filter may have dropped every row.",),
     example={"train": []},
 )
-def no_rows(run: Run) -> Iterator[Finding]:
+def no_rows(run: PlannedRun) -> Iterator[Finding]:
     """It looks at the training rows and at the held-out rows."""
     for said, rows in _splits(run):
         if not len(rows):
@@ -91,7 +91,7 @@ def no_rows(run: Run) -> Iterator[Finding]:
     unless=(*UNCOUNTED, "batch", "refused"),
     example={"train": ASKED[:1]},
 )
-def too_few_rows(run: Run) -> Iterator[Finding]:
+def too_few_rows(run: PlannedRun) -> Iterator[Finding]:
     """Each row gets num_generations completions, and a step needs per_device_train_batch_size of them or more."""
     size, completions = run["num_generations"], run.processes * run.completions_at_once
     if run.train and len(run.train) < completions // size:
@@ -111,7 +111,7 @@ def too_few_rows(run: Run) -> Iterator[Finding]:
     ),
     example={"row": {"prompt": None}},
 )
-def no_prompt(run: Run) -> Iterator[Finding]:
+def no_prompt(run: PlannedRun) -> Iterator[Finding]:
     """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
     for where, rows, _ in _faulty(run, "no_prompt"):
         if "prompt" in columns_of(rows):
@@ -130,7 +130,7 @@ def no_prompt(run: Run) -> Iterator[Finding]:
     needs=("rows", "tokenizer"),
     example={"row": {"prompt": "What is 2 + 2?"}},
 )
-def string_prompt(run: Run) -> Iterator[Finding]:
+def string_prompt(run: PlannedRun) -> Iterator[Finding]:
     """It is an error if the model's name says that it can chat, and a warning if it may be a base model."""
     for where, rows, index in _faulty(run, "string_prompt"):
         asked = _shorten(rows[index]["prompt"], 40)
@@ -146,13 +146,13 @@ def string_prompt(run: Run) -> Iterator[Finding]:
     fixes=('use chat_prompt("the question") or [{"role": "user", "content": "…"}].',),
     example={"row": {"prompt": [{"role": "user"}]}},
 )
-def bad_prompt(run: Run) -> Iterator[Finding]:
+def bad_prompt(run: PlannedRun) -> Iterator[Finding]:
     """Content may be missing only in a message with tool calls. The last role does not matter."""
     for where, rows, index in _faulty(run, "bad_prompt"):
         yield found(f"{where}: the prompt is {_shorten(rows[index].get('prompt'))}.")
 
 
-def _faulty(run: Run, code: str) -> Iterator[tuple[str, "Rows", int]]:
+def _faulty(run: PlannedRun, code: str) -> Iterator[tuple[str, "Rows", int]]:
     """For each split with such prompts: the first and how many there are in words, the rows, and the first's number."""
     for said, rows, codes in _codes(run):
         indices = [index for index, one in codes.items() if one == code]
@@ -161,7 +161,7 @@ def _faulty(run: Run, code: str) -> Iterator[tuple[str, "Rows", int]]:
 
 
 @once
-def _codes(run: Run) -> list[tuple[str, "Rows", dict[int, str]]]:
+def _codes(run: PlannedRun) -> list[tuple[str, "Rows", dict[int, str]]]:
     """The rows of each split, and the code of what is wrong with the prompt of each, "" if nothing is."""
     splits = [(said, rows, spread(rows)) for said, rows in _splits(run)]
     return [
@@ -175,7 +175,7 @@ def _counted(said: str, index: int, count: int) -> str:
     return f"{said} row {index}" + (f" and {count - 1} more" if count > 1 else "")
 
 
-def _code(run: Run, value: object) -> str:
+def _code(run: PlannedRun, value: object) -> str:
     """The code of what is wrong with one prompt, "" if nothing is."""
     if isinstance(value, str) and value.strip():
         return "string_prompt" if run.tokenizer is not None and lacks_template(value, run.tokenizer, run.name) else ""
@@ -191,12 +191,12 @@ def _is_message(turn: object) -> bool:
     return isinstance(turn.get("content"), str | list) or bool(turn.get("tool_calls"))
 
 
-def reads_answers(run: Run, rewards: Sequence[Callable]) -> bool:
+def reads_answers(run: PlannedRun, rewards: Sequence[Callable]) -> bool:
     """Whether any of these rewards reads the gold answers."""
     return any(run.answer_column in parameters for _, parameters in signatures(rewards))
 
 
-def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
+def _golds(run: PlannedRun) -> Iterator[tuple[str, dict[int, object]]]:
     """The gold answers of each split by the number of their row, if a reward reads them or none is known."""
     is_read = run.rewards is None or reads_answers(run, run.functions)
     for said, rows in _splits(run) if is_read else []:
@@ -211,7 +211,7 @@ def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
     fixes=("drop the rows without a gold answer, or fill in the answers.",),
     example={"row": {"answer": None}},
 )
-def bad_answer(run: Run) -> Iterator[Finding]:
+def bad_answer(run: PlannedRun) -> Iterator[Finding]:
     """It looks at all gold answers if no rewards are given, and at none if no reward reads them."""
     name = run.answer_column
     for said, golds in _golds(run):
@@ -228,7 +228,7 @@ def bad_answer(run: Run) -> Iterator[Finding]:
     fixes=("make it text: rows.map(lambda row: {'answer': str(row['answer'])}).",),
     example={"row": {"answer": 7}},
 )
-def answer_not_text(run: Run) -> Iterator[Finding]:
+def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
     """If your reward reads numbers, you can ignore this."""
     name = run.answer_column
     for said, golds in _golds(run):
@@ -247,7 +247,7 @@ def answer_not_text(run: Run) -> Iterator[Finding]:
     ),
     example={"train": NAMED},
 )
-def gold_in_prompt(run: Run) -> Iterator[Finding]:
+def gold_in_prompt(run: PlannedRun) -> Iterator[Finding]:
     """Prompts that also contain the answer of another row, such as a choice between options, are not reported."""
     name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
     if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
@@ -314,7 +314,7 @@ def _keys(rows: "Rows", with_answers: str) -> list[str]:
     fixes=("drop them unless they are intended.",),
     example={"train": [*ASKED, ASKED[0]]},
 )
-def duplicates(run: Run) -> Iterator[Finding]:
+def duplicates(run: PlannedRun) -> Iterator[Finding]:
     """The comparison ignores case and spaces. Rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
@@ -333,7 +333,7 @@ def duplicates(run: Run) -> Iterator[Finding]:
     needs=("rows", "both splits"),
     example={"train": ASKED, "heldout": ASKED[:1]},
 )
-def leak(run: Run) -> Iterator[Finding]:
+def leak(run: PlannedRun) -> Iterator[Finding]:
     """Two rows with the same prompt but another answer differ. Rows with images are not compared."""
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return

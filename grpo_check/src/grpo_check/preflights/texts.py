@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from ..findings import Finding
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
+from .planned import PlannedRun, once
 from .rows import bad_prompt, column, first, no_prompt, spread
-from .run import Run, once
 
 #: The model's reply in a test conversation.
 REPLY = "The answer is 42"
@@ -26,7 +26,7 @@ rule = adding_to(RULES, needs=("tokenizer",))
     needs=("model",),
     example={"model": "./nothing"},
 )
-def model_missing(run: Run) -> Iterator[Finding]:
+def model_missing(run: PlannedRun) -> Iterator[Finding]:
     """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded."""
     if run.model_problem:
         yield found(run.model_problem)
@@ -39,7 +39,7 @@ def model_missing(run: Run) -> Iterator[Finding]:
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'.",),
     example={"tokenizer": {"eos_token": None}},
 )
-def no_eos(run: Run) -> Iterator[Finding]:
+def no_eos(run: PlannedRun) -> Iterator[Finding]:
     """The tokenizer has no end-of-sequence token."""
     if run.tokenizer.eos_token is None:
         yield found("the tokenizer has no eos_token.")
@@ -53,7 +53,7 @@ def no_eos(run: Run) -> Iterator[Finding]:
     unless=("no_eos",),
     example={"tokenizer": {"pad_token": None}},
 )
-def no_pad(run: Run) -> Iterator[Finding]:
+def no_pad(run: PlannedRun) -> Iterator[Finding]:
     """GRPO works with EOS as padding, but SFT may not: see ``pad_is_eos``."""
     if run.tokenizer.pad_token is None:
         yield found("the tokenizer has no pad_token.")
@@ -68,7 +68,7 @@ def no_pad(run: Run) -> Iterator[Finding]:
     unless=("no_eos", "no_pad"),
     example={"tokenizer": {"pad_token": "<|im_end|>"}},
 )
-def pad_is_eos(run: Run) -> Iterator[Finding]:
+def pad_is_eos(run: PlannedRun) -> Iterator[Finding]:
     """If you train with GRPO alone, you can ignore this."""
     if run.tokenizer.pad_token_id == run.tokenizer.eos_token_id:
         yield found(f"pad_token and eos_token are both {run.tokenizer.eos_token!r}.")
@@ -81,13 +81,13 @@ def pad_is_eos(run: Run) -> Iterator[Finding]:
     fixes=("use the instruct version of the model, or set tokenizer.chat_template to one of its family.",),
     example={"tokenizer": {"chat_template": None}},
 )
-def no_chat_template(run: Run) -> Iterator[Finding]:
+def no_chat_template(run: PlannedRun) -> Iterator[Finding]:
     """Prompts of plain text need no chat template."""
     if run.tokenizer.chat_template is None and run.train and run.chat:
         yield found("the prompts are messages, but the tokenizer has no chat template.")
 
 
-def _turn(run: Run) -> tuple[str, str]:
+def _turn(run: PlannedRun) -> tuple[str, str]:
     """A simple conversation in the chat template, and why that fails; two empty texts without a template."""
     if run.tokenizer.chat_template is None:
         return "", ""
@@ -105,7 +105,7 @@ def _turn(run: Run) -> tuple[str, str]:
     unless=("no_chat_template",),
     example={"tokenizer": {"chat_template": "{{ raise_exception('no') }}"}},
 )
-def template_fails(run: Run) -> Iterator[Finding]:
+def template_fails(run: PlannedRun) -> Iterator[Finding]:
     """It renders a simple conversation and the prompts; of a large dataset, an evenly spread part."""
     rendered, failure = _turn(run)
     if run.tokenizer.chat_template is not None and (failure or REPLY not in rendered):
@@ -127,7 +127,7 @@ def template_fails(run: Run) -> Iterator[Finding]:
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template.",),
     example={"tokenizer": {"eos_token": "<|endoftext|>"}},
 )
-def template_without_eos(run: Run) -> Iterator[Finding]:
+def template_without_eos(run: PlannedRun) -> Iterator[Finding]:
     """It renders a simple conversation, and looks for the EOS token after the model's reply."""
     eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(REPLY)
     if said and eos is not None and eos not in ending:  # without the reply, template_fails
@@ -136,7 +136,7 @@ def template_without_eos(run: Run) -> Iterator[Finding]:
         yield found(f"the chat template ends a turn with {ending!r}.", fix, why=why)
 
 
-def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]:
+def render(run: PlannedRun, messages: list[dict], **options: object) -> tuple[str, str]:
     """Messages in the chat template with the run's ``chat_template_kwargs``, or why that fails."""
     options = {**run.options("chat_template_kwargs"), **options}
     try:
@@ -145,32 +145,32 @@ def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]
         return "", f"{type(error).__name__}: {error}"
 
 
-def prompt_text(run: Run, prompt: "str | list[dict]") -> str:
+def prompt_text(run: PlannedRun, prompt: "str | list[dict]") -> str:
     """What the model reads of a prompt: text as it is, messages in the chat template; "" if that fails."""
     return prompt if isinstance(prompt, str) else render(run, prompt, add_generation_prompt=True)[0]
 
 
 @once
-def _failures(run: Run) -> list[tuple[list, str]]:
+def _failures(run: PlannedRun) -> list[tuple[list, str]]:
     """The messages on which the chat template raises, each with the error."""
     messages = prompts_of(run) if run.train and run.tokenizer.chat_template and not _unreadable(run) else []
     rendered = [(one, render(run, one, add_generation_prompt=True)[1]) for one in messages if isinstance(one, list)]
     return [(one, failure) for one, failure in rendered if failure]
 
 
-def _unreadable(run: Run) -> bool:
+def _unreadable(run: PlannedRun) -> bool:
     """Whether there are prompts that are not even text or messages."""
     return any(one(run) for one in (no_prompt, bad_prompt))
 
 
-def why_unrendered(run: Run) -> str:
+def why_unrendered(run: PlannedRun) -> str:
     """Why no prompt can be rendered, "" if they can."""
     faulty = run.tokenizer is None or _unreadable(run) or any(one(run) for one in (no_chat_template, template_fails))
     return "the prompts cannot be rendered" if faulty else ""
 
 
 @once
-def prompts_of(run: Run) -> list:
+def prompts_of(run: PlannedRun) -> list:
     """The training prompts; for a large dataset an evenly spread part."""
     return column(run.train, "prompt", spread(run.train))
 
@@ -184,7 +184,7 @@ def prompts_of(run: Run) -> list:
     unless=("model_missing",),
     example={"vocabulary": 300},
 )
-def tokenizer_mismatch(run: Run) -> Iterator[Finding]:
+def tokenizer_mismatch(run: PlannedRun) -> Iterator[Finding]:
     """The tokenizer probably belongs to another model.
 
     A token that no text uses does not count: Gemma 3 1B has one for images beyond its embeddings.
@@ -197,7 +197,7 @@ def tokenizer_mismatch(run: Run) -> Iterator[Finding]:
         yield found(what)
 
 
-def _used(run: Run) -> set[int]:
+def _used(run: PlannedRun) -> set[int]:
     """The end, the padding, and the tokens of some prompts."""
     used = {run.tokenizer.eos_token_id, run.tokenizer.pad_token_id} - {None}
     values = column(run.train, "prompt", first(run.train, MOST_TRIED)) if run.train else []

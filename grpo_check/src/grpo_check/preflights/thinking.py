@@ -17,10 +17,10 @@ from ..findings import Finding
 from ..probes.calling import LONGEST_CALL, OutOfTimeError, call
 from ..probes.forms import FORMS, read_tags
 from ..probes.matrix import Case
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
+from .planned import PlannedRun, once
 from .rewards import first_row, why_untried
 from .rows import column, spread
-from .run import Run, once
 from .texts import UNRENDERED, render, why_unrendered
 
 #: Prompts whose end is looked at; a system prompt may turn thinking on or off.
@@ -88,12 +88,12 @@ rule = adding_to(RULES, needs=("tokenizer",))
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": OPENS_THOUGHT}, "rewards": [both_tags], "lab": True},
 )
-def prefilled_think(run: Run) -> Iterator[Finding]:
+def prefilled_think(run: PlannedRun) -> Iterator[Finding]:
     """It renders some prompts and, if they end with a thinking tag, tries the rewards on completions that fit them."""
     yield from (one for _, one in _prefilled(run) if one)
 
 
-def notes(run: Run) -> Iterator[str]:
+def notes(run: PlannedRun) -> Iterator[str]:
     """Thinking tags at the end of the prompt that no reward minds."""
     for note, finding in _prefilled(run) if not why_unrendered(run) else []:
         if not finding:
@@ -101,7 +101,7 @@ def notes(run: Run) -> Iterator[str]:
 
 
 @once
-def _prefilled(run: Run) -> list[tuple[str, Finding | None]]:
+def _prefilled(run: PlannedRun) -> list[tuple[str, Finding | None]]:
     """For each thinking tag with which prompts end: a sentence about it, and the finding if a reward minds."""
     prompts, judged = _first_prompts(run), []
     ends = [opened(run, prompt) for prompt in prompts]
@@ -116,7 +116,7 @@ def _prefilled(run: Run) -> list[tuple[str, Finding | None]]:
     return judged
 
 
-def _tried(run: Run, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
+def _tried(run: PlannedRun, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
     """What each reward pays for, by name; or nothing, and why the rewards could not be tried."""
     untried = why_untried(run)
     try:
@@ -125,7 +125,7 @@ def _tried(run: Run, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
         return [], f"one of them took over {LONGEST_CALL:g} s"
 
 
-def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | None:
+def opened(run: PlannedRun, prompt: "str | list[dict]", **changed: object) -> Opened | None:
     """The reasoning tag with which what the model reads of a prompt ends, or None.
 
     Args:
@@ -153,7 +153,7 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": CLOSES_THOUGHT}},
 )
-def short_thoughts(run: Run) -> Iterator[Finding]:
+def short_thoughts(run: PlannedRun) -> Iterator[Finding]:
     """It looks at the chat template: whether it opens a thought, or closes one only with enable_thinking=False."""
     limit, prompts = run["max_completion_length"], _first_prompts(run)
     if limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
@@ -163,7 +163,7 @@ def short_thoughts(run: Run) -> Iterator[Finding]:
     yield found(what, *short_thoughts.fixes[stays_on:])
 
 
-def thinks(run: Run, prompt: "str | list[dict]", **changed: object) -> bool:
+def thinks(run: PlannedRun, prompt: "str | list[dict]", **changed: object) -> bool:
     """Whether the model starts with a thought: the template opens one, or only ``enable_thinking=False`` closes it.
 
     Qwen3's template writes nothing while thinking is on, and ``<think></think>`` while it is off.
@@ -175,20 +175,20 @@ def thinks(run: Run, prompt: "str | list[dict]", **changed: object) -> bool:
     return without is not None and without.closed
 
 
-def _first_prompts(run: Run) -> list["str | list[dict]"]:
+def _first_prompts(run: PlannedRun) -> list["str | list[dict]"]:
     """Prompts of the dataset, spread over its rows; without a dataset, one that stands for them."""
     if not run.train:
         return [[{"role": "user", "content": "What is 15 + 27?"}]]
     return [one for one in column(run.train, "prompt", spread(run.train, MOST_ENDS)) if one]
 
 
-def _is_reasoning(run: Run, prompt: "str | list[dict]", tag: str) -> bool:
+def _is_reasoning(run: PlannedRun, prompt: "str | list[dict]", tag: str) -> bool:
     """Whether a tag is there for reasoning: by its name, or as it is asked for; ``<start_of_turn>`` is not."""
     asked = "" if isinstance(prompt, str) else " ".join(str(turn.get("content")) for turn in prompt)
     return any(part in tag.lower() for part in REASONING_NAMES) or tag in asked or tag in "".join(run.tags or ())
 
 
-def _text_end(run: Run, prompt: str) -> str:
+def _text_end(run: PlannedRun, prompt: str) -> str:
     """The end of a text that TRL puts into no template: after the last special token, or a tag at the very end."""
     special = [token for token in run.tokenizer.all_special_tokens if not TAG.fullmatch(token)]
     places = [prompt.rfind(token) + len(token) for token in special if token in prompt]
@@ -197,7 +197,7 @@ def _text_end(run: Run, prompt: str) -> str:
     return next((m[0] for m in TAG.finditer(prompt) if not prompt[m.end() :].strip()), "")
 
 
-def _chat_end(run: Run, prompt: list[dict], changed: dict) -> str:
+def _chat_end(run: PlannedRun, prompt: list[dict], changed: dict) -> str:
     """What the chat template writes after the last message, up to where the completion starts; "" if it fails."""
     whole, _ = render(run, prompt, add_generation_prompt=True, **changed)
     last = prompt[-1]
@@ -210,7 +210,7 @@ def _chat_end(run: Run, prompt: list[dict], changed: dict) -> str:
     return whole.removeprefix(without) if without else ""
 
 
-def _trained_on(run: Run) -> list[Callable]:
+def _trained_on(run: PlannedRun) -> list[Callable]:
     """The rewards that the policy trains on; those of weight 0 are only logged."""
     weights = run["reward_weights"] or []
     if len(weights) != len(run.rewards):
@@ -218,7 +218,7 @@ def _trained_on(run: Run) -> list[Callable]:
     return [r for r, weight in zip(run.rewards, weights, strict=True) if weight and r in run.functions]
 
 
-def _completions(run: Run, end: Opened, gold: object) -> dict[str, list[str]]:
+def _completions(run: PlannedRun, end: Opened, gold: object) -> dict[str, list[str]]:
     """Completions with thinking, in every common answer format, by what they begin with or lack."""
     forms = [*([read_tags(run.tags)] if run.tags is not None else []), *FORMS]
     answers = dict.fromkeys(f"{form.before_answer}{gold}{form.after_answer}" for form in forms)
@@ -234,7 +234,7 @@ def _completions(run: Run, end: Opened, gold: object) -> dict[str, list[str]]:
     }
 
 
-def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
+def _paid(run: PlannedRun, reward: Callable, end: Opened) -> Paid:
     """Which completions with thinking a reward scores above those that answer nothing."""
     gold, columns = first_row(run)
     kinds = _completions(run, end, gold[0] if isinstance(gold, list) and gold else gold)
@@ -252,7 +252,7 @@ def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
 
 
 def _open(
-    run: Run, prompt: "str | list[dict]", said: str, end: Opened, paid: list[tuple[str, Paid]], untried: str
+    run: PlannedRun, prompt: "str | list[dict]", said: str, end: Opened, paid: list[tuple[str, Paid]], untried: str
 ) -> Finding | None:
     """The finding where the prompt opens a tag and leaves it open."""
     strict = [name for name, one in paid if one.needs_both]
@@ -272,7 +272,7 @@ def _open(
 
 
 def _closed(
-    run: Run, prompt: "str | list[dict]", said: str, end: Opened, paid: list[tuple[str, Paid]]
+    run: PlannedRun, prompt: "str | list[dict]", said: str, end: Opened, paid: list[tuple[str, Paid]]
 ) -> Finding | None:
     """The finding where the prompt opens and closes a tag, and a reward needs it in the completion."""
     strict = " and ".join(name for name, one in paid if one.needs_both)
@@ -285,7 +285,7 @@ def _closed(
     return found(f"{said}, so a completion contains neither.", *fixes, why=why)
 
 
-def _ways_out(run: Run, prompt: "str | list[dict]", end: Opened) -> list[str]:
+def _ways_out(run: PlannedRun, prompt: "str | list[dict]", end: Opened) -> list[str]:
     """The fixes; the first one keeps the thinking."""
     optional = f"in a regular expression: ({end.tag})?"
     ways = [f"use a reward that accepts completions with and without the first {end.tag!r} ({optional})."]

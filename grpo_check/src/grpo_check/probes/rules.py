@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..findings import Finding
-from ..rules import Rule, adding_to, found
+from ..rule import Rule, adding_to, found
 from . import examples
 from .matrix import Case
 from .trial import ROUNDING, Row, Scored, Trial, best, near, showing, worst

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..findings import Finding
-from ..rules import found
+from ..rule import found
 from .calling import Outcome, call
 from .growth import Growth
 from .matrix import Case

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ...findings import Finding
-from ...rules import adding_to, found
+from ...rule import adding_to, found
 from .. import limits
 from ..log import Log
 from ..trends import best, clearest_rise, falls, first, last, matters, rises, sigmas, span

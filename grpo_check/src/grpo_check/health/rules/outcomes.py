@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ...findings import Finding
-from ...rules import adding_to, found
+from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_favorable
 from ..log import Log

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...findings import Finding
-from ...rules import adding_to, found
+from ...rule import adding_to, found
 from .. import limits
 from ..log import Log
 from ..trends import clearest_rise, falls, last, payable, sigmas, span

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...findings import Finding
-from ...rules import adding_to, found
+from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
 from ..log import Log

@@ -7,7 +7,7 @@ from statistics import fmean
 from grpo_core.training.measuring import wilson_interval
 
 from ...findings import Finding
-from ...rules import adding_to, found
+from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
 from ..log import Log

@@ -1,10 +1,10 @@
-"""What the rules about a log have in common; see `grpo_check.rules`."""
+"""What the rules about a log have in common; see `grpo_check.rule`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...findings import Finding
-from ...rules import Rule
+from ...rule import Rule
 from .. import limits
 from ..log import Log
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import NormalDist, fmean
 
 from ...findings import Finding
-from ...rules import adding_to, found
+from ...rule import adding_to, found
 from .. import limits
 from ..log import Log
 from .rule import ENDLESS, UNPAID, LogRule, log_of

@@ -46,7 +46,7 @@ class Profile(Protocol):
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """A planned run: what `preflight` takes, where None is what is not known, and what was read from it.
 
     Attributes:
@@ -166,7 +166,7 @@ def is_model(reward: object) -> bool:
     return isinstance(reward, str | nn.Module)
 
 
-def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
+def once(compute: Callable[[PlannedRun], T]) -> Callable[[PlannedRun], T]:
     """Compute something about a run only once, because several rules look at it.
 
     >>> run = plan({})
@@ -176,7 +176,7 @@ def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
     """
 
     @wraps(compute)
-    def shared(run: Run) -> T:
+    def shared(run: PlannedRun) -> T:
         if compute not in run.known:
             run.known[compute] = compute(run)
         return run.known[compute]
@@ -184,8 +184,8 @@ def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
     return shared
 
 
-def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None, **settings: object) -> Run:
-    """All arguments as one `Run`, whose other attributes are the ``settings``; a profile fills in missing ones.
+def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None, **settings: object) -> PlannedRun:
+    """All arguments as one `PlannedRun`, whose other attributes are the ``settings``; a profile fills in missing ones.
 
     Raises:
         CourseError: an argument cannot be checked.
@@ -200,7 +200,7 @@ def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None
     known["config"], known["model_problem"] = _configuration(known["model"])
     if not isinstance(known.get("rewards", []), list | tuple):
         known["rewards"] = [known["rewards"]]
-    return Run(_values_of(arguments), **known)
+    return PlannedRun(_values_of(arguments), **known)
 
 
 def _values_of(arguments: "dict | GRPOConfig | Values") -> Values:
