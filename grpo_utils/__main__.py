@@ -22,7 +22,7 @@ from .share import block, where_to_paste
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
 #: How a parameter is read, by the type in its annotation.
-TYPES = {"str": str, "int": int, "float": float, "bool": {"True": True, "False": False}.__getitem__}
+_TYPES = {"str": str, "int": int, "float": float, "bool": {"True": True, "False": False}.__getitem__}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
         executed = execute(lesson, Path(scratch), parameters, folder.parent)
         kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
     if "OUTPUT_DIR" in parameters and (folder / "report.json").exists():  # lesson 14 leaves a model, but no report
-        show_report(folder)
+        _show_report(folder)
     else:
         print(f"\n{kept}: the executed lesson, {time.perf_counter() - started:.0f} s")
 
@@ -66,17 +66,17 @@ def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
             hint = did_you_mean(name.upper(), valid)
             raise CourseError(f"{name!r} is not a parameter of {lesson.name}.{hint} Valid: {', '.join(valid)}.")
     defaults = {name: ast.literal_eval(valid[name]["default"]) for name in ("OUTPUT_DIR",) if name in valid}
-    return defaults | {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
+    return defaults | {name: _read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
 
 
-def read_value(name: str, text: str, kind: str) -> object:
+def _read_value(name: str, text: str, kind: str) -> object:
     """A command-line value as a ``str``, ``int``, ``float`` or ``bool``.
 
-    >>> read_value("STEPS", "10", "int"), read_value("OUTPUT_DIR", "10", "str")
+    >>> _read_value("STEPS", "10", "int"), _read_value("OUTPUT_DIR", "10", "str")
     (10, '10')
     """
     try:
-        return TYPES[kind](text)
+        return _TYPES[kind](text)
     except (ValueError, KeyError):
         example = "True" if kind == "bool" else 3
         raise CourseError(f"{name}={text!r} must be of type {kind}, for example {example}.") from None
@@ -100,7 +100,7 @@ def execute(lesson: Path, scratch: Path, parameters: dict, failed: Path) -> Path
     return executed
 
 
-def show_report(folder: Path) -> None:
+def _show_report(folder: Path) -> None:
     """Print a finished run's files and its before/after table."""
     report = read_report(folder)
     summaries = report["before"], report["after"], report["p_value"], report.get("merged")
@@ -112,7 +112,7 @@ def show_report(folder: Path) -> None:
     print(f"{folder / 'report.json'}: every figure and setting")
 
 
-def share_report(folder: Path) -> None:
+def _share_report(folder: Path) -> None:
     """Print a finished run's table for sharing, and where to paste it; nothing is sent or copied."""
     print(block(read_report(folder)))
     print("\nThe table has no paths, names or tokens. Nothing was sent.")
@@ -125,7 +125,7 @@ def start_project(template: str, folder: Path) -> None:
     print(f"Created {folder} from {template}, with a tiny model for training on a CPU. Next:\n")
     tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
     activate = "" if sys.prefix == sys.base_prefix else f"    {activation(Path(sys.prefix))}\n"
-    print(f"    cd {shlex.quote(str(folder))}\n{activate}{tests}    {first_training(folder)}\n")
+    print(f"    cd {shlex.quote(str(folder))}\n{activate}{tests}    {_first_training(folder)}\n")
     print("The README shows what to change first and lists the packages, which this environment already has.")
 
 
@@ -136,7 +136,7 @@ def activation(environment: Path) -> str:
     return f"source {shlex.quote(str(environment))}/bin/activate"
 
 
-def first_training(folder: Path) -> str:
+def _first_training(folder: Path) -> str:
     """The first training command in the template's README (the one for a CPU), without its comment."""
     lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
     return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line)
@@ -191,7 +191,7 @@ def main() -> None:
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
         else:
-            (share_report if arguments.share else show_report)(arguments.folder)
+            (_share_report if arguments.share else _show_report)(arguments.folder)
     except CourseError as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:

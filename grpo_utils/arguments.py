@@ -10,7 +10,7 @@ from grpo_core.errors import CourseError, check_choice
 
 from .profiles import Profile
 
-REPORT_TO_CHOICES = ("none", "trackio", "tensorboard", "wandb")
+_REPORT_TO_CHOICES = ("none", "trackio", "tensorboard", "wandb")
 
 
 def training_arguments(profile: Profile, **overrides: object) -> dict:
@@ -23,13 +23,13 @@ def training_arguments(profile: Profile, **overrides: object) -> dict:
 
     `grpo_check.preflight` finds unknown names and sizes that do not fit together.
     """
-    arguments = {**_sizes(profile), **CHOSEN, **other_arguments(profile), **overrides}
+    arguments = {**_sizes(profile), **_CHOSEN, **other_arguments(profile), **overrides}
     at_once = overrides.get("steps_per_generation", arguments["gradient_accumulation_steps"])
     return arguments | {"steps_per_generation": at_once}
 
 
 def other_arguments(profile: Profile) -> dict:
-    """The arguments of `GRPOConfig` that lesson 03 does not write out: schedule, precision, files, logs and `PINNED`.
+    """The arguments of `GRPOConfig` that lesson 03 does not write out: schedule, precision, files, logs and `_PINNED`.
 
     >>> from grpo_utils.profiles import T4
     >>> arguments = other_arguments(T4)
@@ -47,7 +47,7 @@ def other_arguments(profile: Profile) -> dict:
         # A GPU run is long enough to be interrupted, so its newest adapter is kept.
         "save_strategy": "no" if profile.name == "cpu" else "steps",
         **_precision(profile),
-        **PINNED,
+        **_PINNED,
     }
 
 
@@ -75,7 +75,7 @@ def _precision(profile: Profile) -> dict:
 #: Settings that are the same on all machines and that the lessons do not discuss. Unsloth changes the defaults of many
 #: of them on a GPU, so each has a value here, TRL's own where nothing else is said, and a run is the same with and
 #: without Unsloth.
-PINNED = {
+_PINNED = {
     # The loss
     "loss_type": "dapo",
     "epsilon": 0.2,
@@ -106,7 +106,7 @@ PINNED = {
 }
 
 #: What the lessons choose, on every machine.
-CHOSEN = {
+_CHOSEN = {
     "temperature": 1.0,
     "beta": 0.0,  # no reference model, no KL term
     "seed": 0,
@@ -116,6 +116,6 @@ CHOSEN = {
 
 def check_report_to(name: str) -> None:
     """Raise a CourseError unless ``name`` is a known logger whose package is installed."""
-    check_choice("REPORT_TO", name, REPORT_TO_CHOICES)
+    check_choice("REPORT_TO", name, _REPORT_TO_CHOICES)
     if name != "none" and find_spec(name) is None:
         raise CourseError(f"REPORT_TO={name!r} needs the package {name!r}, which is not installed: pip install {name}.")

@@ -36,11 +36,11 @@ from grpo_core.errors import CourseError
 #: Where a student copy records each check of an exercise, one JSON object per line; nothing is sent anywhere.
 RESULTS = Path("outputs/exercises.jsonl")
 #: Where the student copies are in the folder of the course.
-COPIES = Path("outputs/workshop")
+_COPIES = Path("outputs/workshop")
 CORRECT, NOTHING_RETURNED = "correct.", "not attempted yet (the function returned nothing)."
 #: Of an exercise without arguments, in which the learner fills in texts and writes no function.
-NOT_FILLED_IN = "not attempted yet (nothing is filled in yet)."
-ONLY_PRINTED = "not right yet; the function prints something, but returns nothing. End it with return."
+_NOT_FILLED_IN = "not attempted yet (nothing is filled in yet)."
+_ONLY_PRINTED = "not right yet; the function prints something, but returns nothing. End it with return."
 
 #: Types that can be compared directly; for an array or a tensor of several values, the message asks for a list.
 PLAIN = (type(None), bool, int, float, str, list, tuple)
@@ -68,7 +68,7 @@ def check_exercise(
     'Exercise 3: correct.'
     """
     verdict = _judge(function, cases, hints)
-    if lesson and verdict not in (NOTHING_RETURNED, NOT_FILLED_IN):
+    if lesson and verdict not in (NOTHING_RETURNED, _NOT_FILLED_IN):
         _record(lesson, name, verdict == CORRECT)
     return f"{name}: {verdict}"
 
@@ -87,8 +87,8 @@ def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Seq
             return "not right yet; it returns a value of type {}, but should return one of type {}.".format(*kinds)
         attempted = attempted or not _is_nothing(answer)
         if not attempted and not _is_nothing(expected):
-            empty = NOTHING_RETURNED if arguments or answer != "" else NOT_FILLED_IN
-            return ONLY_PRINTED if printed else empty
+            empty = NOTHING_RETURNED if arguments or answer != "" else _NOT_FILLED_IN
+            return _ONLY_PRINTED if printed else empty
         matching = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if matching:
             return f"not right yet. Hint: {matching[0]}"
@@ -115,24 +115,24 @@ def _record(lesson: str, name: str, correct: bool) -> None:
         file.write(json.dumps({"lesson": lesson, "exercise": name, "correct": correct}) + "\n")
 
 
-def copies_from_here() -> Path:
+def _copies_from_here() -> Path:
     """The student copies of the current folder or one above it: first those with results, then those without."""
     here = Path.cwd()
-    places = [place for above in (here, *here.parents) for place in (above / COPIES, above)]
+    places = [place for above in (here, *here.parents) for place in (above / _COPIES, above)]
     found = [place for place in places if (place / RESULTS).is_file()]
-    found += [place for place in places if place.is_dir() and place.match(f"*/{COPIES}")]
-    return Path(os.path.relpath(found[0])) if found else COPIES
+    found += [place for place in places if place.is_dir() and place.match(f"*/{_COPIES}")]
+    return Path(os.path.relpath(found[0])) if found else _COPIES
 
 
 def exercise_table(folder: Path | None = None) -> str:
     """Which exercises were solved in the student copies of ``folder``, and after how many checks.
 
-    Without a folder, `copies_from_here` finds it.
+    Without a folder, `_copies_from_here` finds it.
 
     Raises:
         CourseError: there is no such folder.
     """
-    folder = folder or copies_from_here()
+    folder = folder or _copies_from_here()
     path = folder / RESULTS
     if not folder.is_dir():
         raise CourseError(

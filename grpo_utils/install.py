@@ -13,7 +13,7 @@ from .profiles import Profile, offered_gpu
 UNSLOTH = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9"}
 
 #: ``name==version`` in the metadata of this package, with or without an extra behind it.
-PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
+_PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
 
 
 def pins() -> dict[str, str]:
@@ -23,7 +23,7 @@ def pins() -> dict[str, str]:
     '1.14.0'
     """
     lines = [line for line in metadata.requires("grpo_utils") if 'extra == "colab"' in line]
-    return dict(match.groups() for line in lines if (match := PIN.match(line)))
+    return dict(match.groups() for line in lines if (match := _PIN.match(line)))
 
 
 def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = None) -> str:

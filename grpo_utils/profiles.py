@@ -20,13 +20,13 @@ from grpo_core.gpus import Gpu, find_gpus, has_nvidia_gpu
 
 FAMILIES = ("qwen", "gemma")
 
-NEVER_RUN = "never run on this hardware"
+_NEVER_RUN = "never run on this hardware"
 
 #: Set in a prepared process to the name of its profile.
 PREPARED = "GRPO_UTILS_PREPARED"
 
 #: Where hosted notebooks offer a GPU, by a variable that only their machines set.
-GPU_MENUS = {
+_GPU_MENUS = {
     "COLAB_RELEASE_TAG": "Runtime > Change runtime type > T4 GPU",
     "KAGGLE_KERNEL_RUN_TYPE": "Settings > Accelerator > GPU T4 x2",
 }
@@ -111,7 +111,7 @@ T4 = Profile(
     name="t4",
     hardware="NVIDIA T4, 16 GB (Colab, Kaggle)",
     why="fp16, because a T4 has no bf16 units; 4 bits, so that 8 GB cards fit too (BASE_BITS=16 is a tenth faster)",
-    evidence=NEVER_RUN,
+    evidence=_NEVER_RUN,
     expected="40 to 50 minutes on a T4 (estimated)",
     # An alternative is unsloth/Qwen3-1.7B with thinking off: "Thinking on or off" in docs/models.md has its recipe.
     models={"qwen": "unsloth/Qwen2.5-1.5B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
@@ -201,7 +201,7 @@ def offered_gpu(environment: Mapping[str, str]) -> str:
     >>> offered_gpu({})
     ''
     """
-    menus = [menu for variable, menu in GPU_MENUS.items() if variable in environment]
+    menus = [menu for variable, menu in _GPU_MENUS.items() if variable in environment]
     return f". To use one, choose {menus[0]}, and run all cells again" if menus else ""
 
 

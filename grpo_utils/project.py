@@ -20,9 +20,9 @@ HERE = Path(__file__).parent
 #: In a clone, the folder next to this package; a wheel has it inside the package.
 TEMPLATES = HERE / "templates" if (HERE / "templates").is_dir() else HERE.parent / "templates"
 #: What lessons, templates and checks share of a training run.
-TRAINING = Path(training.__file__).parent
+_TRAINING = Path(training.__file__).parent
 #: The modules of a lib/ by name: those that lessons use too, and those that only templates need.
-SOURCES = {path.stem: path for folder in (TRAINING, TEMPLATES / "_lib") for path in sorted(folder.glob("*.py"))}
+SOURCES = {path.stem: path for folder in (_TRAINING, TEMPLATES / "_lib") for path in sorted(folder.glob("*.py"))}
 #: What stays behind: lib/ is written anew, and lib.py only stands in for a lib/ that is missing.
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env", "lib", "lib.py")
 
@@ -65,7 +65,7 @@ def write_libs() -> None:
 
 def write_lib(template: str, folder: Path) -> None:
     """Write a template's lib/ into a folder; what is in place already is left alone, as another process may read it."""
-    lib, wanted = folder / "lib", {name: in_lib(path) for name, path in lib_of(template).items()}
+    lib, wanted = folder / "lib", {name: _in_lib(path) for name, path in lib_of(template).items()}
     for path in lib.glob("*.py"):
         if path.name not in wanted:
             path.unlink()
@@ -100,7 +100,7 @@ def imported(path: Path) -> set[str]:
     return found & set(SOURCES)
 
 
-def in_lib(path: Path) -> str:
+def _in_lib(path: Path) -> str:
     """The text of a source in a template's lib/, where the first line names the source."""
     source = "/".join(path.parts[-3:])  # grpo_core/training/policy.py or templates/_lib/start.py
     head = f"# Generated from grpo_utils {__version__}, {source}; the same in every template.\n"

@@ -21,7 +21,7 @@ from grpo_core.rewards import reward_name
 from grpo_core.training.checkpoints import newest_checkpoint
 
 #: Written when a run starts, so that an unfinished run can be distinguished from other files.
-STARTED = "started.txt"
+_STARTED = "started.txt"
 
 
 def start_run(folder: str | Path, model: str = "") -> tuple[Path, str]:
@@ -54,7 +54,7 @@ def start_run(folder: str | Path, model: str = "") -> tuple[Path, str]:
 def _mark_started(folder: Path) -> None:
     """Record which process writes to the folder."""
     me = psutil.Process()
-    (folder / STARTED).write_text(json.dumps({"pid": me.pid, "process_started": me.create_time()}) + "\n")
+    (folder / _STARTED).write_text(json.dumps({"pid": me.pid, "process_started": me.create_time()}) + "\n")
 
 
 def resume_run(folder: str | Path) -> tuple[Path, Path]:
@@ -84,9 +84,9 @@ def resume_run(folder: str | Path) -> tuple[Path, Path]:
 
 def _refuse_live_run(folder: Path) -> None:
     """Raise a CourseError if another process is still writing to this folder."""
-    if (folder / "report.json").exists() or not (folder / STARTED).exists():
+    if (folder / "report.json").exists() or not (folder / _STARTED).exists():
         return
-    run = json.loads((folder / STARTED).read_text())
+    run = json.loads((folder / _STARTED).read_text())
     if run["pid"] == os.getpid() or not psutil.pid_exists(run["pid"]):
         return
     if psutil.Process(run["pid"]).create_time() == run["process_started"]:
@@ -98,7 +98,7 @@ def _refuse_live_run(folder: Path) -> None:
 
 def _set_aside(folder: Path) -> tuple[Path, str]:
     """Rename a folder that holds a run; its new name, and whether the run was finished."""
-    report, started = folder / "report.json", folder / STARTED
+    report, started = folder / "report.json", folder / _STARTED
     if not report.exists() and not started.exists():
         raise CourseError(
             f"OUTPUT_DIR={str(folder)!r} is not empty, and its files are not from a run of this course. Choose another "

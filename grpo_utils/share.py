@@ -15,13 +15,13 @@ from .models import TINY
 from .profiles import FAMILIES, PROFILES
 
 MISSING = "not recorded"
-VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")
 SYSTEM = re.compile(r"(Linux|Windows|Darwin) (x86_64|AMD64|aarch64|arm64|ARM64)")
 CARD = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce|GRID|AMD)[\w .-]{0,60}")
 #: Models of this course: the tiny models, a template's folder with a copy of one, and SmolLM2.
-KNOWN_MODELS = (*TINY, "tiny-model", smollm2.NAME)
+_KNOWN_MODELS = (*TINY, "tiny-model", smollm2.NAME)
 #: Owners whose models are named. Any other owner may be the reader.
-PUBLISHERS = ("unsloth", "Qwen", "google", "meta-llama", "HuggingFaceTB", "LiquidAI", "mistralai", "microsoft")
+_PUBLISHERS = ("unsloth", "Qwen", "google", "meta-llama", "HuggingFaceTB", "LiquidAI", "mistralai", "microsoft")
 #: Profiles of lessons, and config files of templates.
 SETTINGS = (*PROFILES, "config", "config.cpu", "config.8gpu")
 
@@ -36,21 +36,21 @@ def lines(report: dict) -> dict[str, str]:
     """The rows of the table, which are also the columns of "Run by readers" in docs/results.md."""
     machine = report.get("machine", {})
     return {
-        "card": card_text(machine, report.get("processes")),
-        "system": f"{fitting(SYSTEM, machine.get('system'))}, Python {fitting(VERSION, machine.get('python'))}",
+        "card": _card_text(machine, report.get("processes")),
+        "system": f"{fitting(SYSTEM, machine.get('system'))}, Python {fitting(_VERSION, machine.get('python'))}",
         "profile": one_of(SETTINGS, report.get("profile")),
-        "family": family_text(report.get("family")),
-        "model": model_text(report.get("model")),
-        "backend": f"{one_of(BACKENDS, report.get('backend'))}, {bits_text(report.get('load_in_4bit'))}",
+        "family": _family_text(report.get("family")),
+        "model": _model_text(report.get("model")),
+        "backend": f"{one_of(BACKENDS, report.get('backend'))}, {_bits_text(report.get('load_in_4bit'))}",
         "steps": number(report.get("steps"), "d"),
-        "seconds per step": seconds_per_step(report),
+        "seconds per step": _seconds_per_step(report),
         "seconds in all": number(report.get("wall_seconds"), ".0f"),
-        "peak GPU memory": peak_text(machine),
+        "peak GPU memory": _peak_text(machine),
         "before": rates_text(report.get("before")),
         "after": rates_text(report.get("after")),
         "paired test": p_text(report["p_value"]) if is_number(report.get("p_value")) else MISSING,
         "merged": rates_text(report["merged"]) if "merged" in report else "no",
-        "packages": packages_text(report.get("versions", {})),
+        "packages": _packages_text(report.get("versions", {})),
     }
 
 
@@ -71,7 +71,7 @@ def number(value: object, spec: str) -> str:
 def fitting(pattern: re.Pattern, text: object) -> str:
     """The beginning of a text that matches a pattern.
 
-    >>> fitting(VERSION, "2.13.0+cu128"), fitting(VERSION, "5.18.0.dev0+alice"), fitting(VERSION, "/home/alice")
+    >>> fitting(_VERSION, "2.13.0+cu128"), fitting(_VERSION, "5.18.0.dev0+alice"), fitting(_VERSION, "/home/alice")
     ('2.13.0+cu128', '5.18.0.dev0', 'not recorded')
     """
     found = pattern.match(str(text))
@@ -89,43 +89,43 @@ def one_of(known: tuple[str, ...], name: object) -> str:
     return str(name) if name in known else "another"
 
 
-def family_text(family: object) -> str:
+def _family_text(family: object) -> str:
     """The family; a template reports the model type instead, which begins with the family.
 
-    >>> family_text("qwen"), family_text("gemma3_text"), family_text("llama")
+    >>> _family_text("qwen"), _family_text("gemma3_text"), _family_text("llama")
     ('qwen', 'gemma', 'another')
     """
     begins = [name for name in FAMILIES if str(family).startswith(name)]
     return one_of(FAMILIES, begins[0] if begins else family)
 
 
-def model_text(model: object) -> str:
+def _model_text(model: object) -> str:
     """The name of a tiny or well-known model; of any other model, only its kind.
 
-    >>> model_text("unsloth/Qwen2.5-1.5B-Instruct"), model_text("./tiny-model"), model_text("/home/alice/secret")
+    >>> _model_text("unsloth/Qwen2.5-1.5B-Instruct"), _model_text("./tiny-model"), _model_text("/home/alice/secret")
     ('unsloth/Qwen2.5-1.5B-Instruct', 'tiny-model', 'a local folder')
-    >>> model_text("alice/my-model")
+    >>> _model_text("alice/my-model")
     'another model'
     """
     if model is None:
         return MISSING
     name = public_name(str(model))
-    if name in KNOWN_MODELS:
+    if name in _KNOWN_MODELS:
         return name
     if not is_hub_id(name):
         return "a local folder"
-    return name if name.split("/")[0] in PUBLISHERS else "another model"
+    return name if name.split("/")[0] in _PUBLISHERS else "another model"
 
 
-def bits_text(in_4bit: object) -> str:
+def _bits_text(in_4bit: object) -> str:
     """How the base model was loaded."""
     return {True: "base in 4 bits", False: "base in 16 or 32 bits"}.get(in_4bit, f"4 bits {MISSING}")
 
 
-def seconds_per_step(report: dict) -> str:
+def _seconds_per_step(report: dict) -> str:
     """Seconds of training divided by steps.
 
-    >>> seconds_per_step({"train_seconds": 36.0, "steps": 60})
+    >>> _seconds_per_step({"train_seconds": 36.0, "steps": 60})
     '0.60'
     """
     if report.get("resumed_from"):  # the seconds are those since then, and the steps all
@@ -134,10 +134,10 @@ def seconds_per_step(report: dict) -> str:
     return number(seconds / steps, ".2f") if is_number(seconds) and is_number(steps) and steps else MISSING
 
 
-def card_text(machine: dict, processes: int | None = None) -> str:
+def _card_text(machine: dict, processes: int | None = None) -> str:
     """The GPU and its memory, or the number of CPU cores; then the number of training processes.
 
-    >>> card_text({"gpu": {"name": "Tesla T4", "memory_gib": 14.6}}), card_text({"gpu": None, "cores": 2}, 4)
+    >>> _card_text({"gpu": {"name": "Tesla T4", "memory_gib": 14.6}}), _card_text({"gpu": None, "cores": 2}, 4)
     ('Tesla T4, 14.6 GiB', 'CPU, 2 cores; 4 processes')
     """
     if "gpu" not in machine:
@@ -150,7 +150,7 @@ def card_text(machine: dict, processes: int | None = None) -> str:
     return f"CPU, {number(machine.get('cores'), 'd')} cores{several}"
 
 
-def peak_text(machine: dict) -> str:
+def _peak_text(machine: dict) -> str:
     """The most GPU memory that torch reserved."""
     if "gpu" not in machine:
         return MISSING
@@ -166,9 +166,9 @@ def rates_text(rates: dict | None) -> str:
     return f"format {form}, accuracy {accuracy} ({low} to {high}), greedy {greedy}, of {number(rates['n'], 'd')}"
 
 
-def packages_text(versions: dict) -> str:
+def _packages_text(versions: dict) -> str:
     """The packages that affect a run, with their versions."""
-    known = [f"{name} {fitting(VERSION, versions[name])}" for name in PACKAGES if name in versions]
+    known = [f"{name} {fitting(_VERSION, versions[name])}" for name in PACKAGES if name in versions]
     return ", ".join(known) or MISSING
 
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 #: The tiny models' own tags for reasoning, and what a thinking model writes instead.
-RENAMED = {"<reasoning>": "<think>", "</reasoning>": "</think>"}
+_RENAMED = {"<reasoning>": "<think>", "</reasoning>": "</think>"}
 
 
 #: A completion with a thought, which we wrote in the manner of a small thinking model.
@@ -45,7 +45,7 @@ def _with_think_tags(text: str) -> str:
     """A ``tokenizer.json`` in which each tag is one token under its new name."""
     spec = json.loads(text)
     model, added = spec["model"], spec["added_tokens"]
-    for old, new in RENAMED.items():
+    for old, new in _RENAMED.items():
         number = model["vocab"].pop(old)
         model["vocab"][new] = number
         model["merges"] = [merge for merge in model["merges"] if "".join(merge) != old]

@@ -181,6 +181,7 @@ def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path)
     assert (tmp_path / "outputs/lesson14/merged/model.safetensors").stat().st_size > 500e6  # fp32
 
 
+@pytest.mark.upgrade  # lesson 14 above trains the same model in the same way on every commit
 def test_make_real_trains_on_a_t4(real_model, machines, tmp_path):
     """The command starts train.py in a process of its own, so each Python process of the command has the card."""
     (tmp_path / "sitecustomize.py").write_text(

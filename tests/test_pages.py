@@ -52,7 +52,7 @@ def test_every_lesson_and_document_has_a_page(site):
 
 def test_the_page_of_error_texts_has_every_record(site):
     records = yaml.safe_load(error_tables.RECORDS.read_text(encoding="utf-8"))
-    assert len(site["docs/errors.html"].select("article tbody tr")) == len(records) > 300
+    assert len(site["grpo_check/docs/errors.html"].select("article tbody tr")) == len(records) > 300
 
 
 def test_nothing_is_loaded_from_elsewhere(folder, site):
@@ -98,4 +98,4 @@ def test_the_search_finds_an_error_text_from_a_disk_without_a_network(folder, tm
     options += [f"--user-data-dir={tmp_path}", "--virtual-time-budget=20000", "--dump-dom"]
     shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, check=True, timeout=120)
     found = BeautifulSoup(shown.stdout, "html.parser").select("#search-results li a")
-    assert "docs/errors.html" in {link["href"].partition("#")[0].partition("?")[0] for link in found}
+    assert "grpo_check/docs/errors.html" in {link["href"].partition("#")[0].partition("?")[0] for link in found}

@@ -145,7 +145,7 @@ def test_a_line_that_is_too_long_for_the_terminal_goes_on_below_its_text():
 
 
 def test_text_leads_a_shell_user_to_explain(capsys):
-    report = Report((Finding("leak", "error", "9 prompts leak.", link="docs/troubleshooting.md#leak"),))
+    report = Report((Finding("leak", "error", "9 prompts leak.", link="grpo-check explain leak"),))
     assert "More: grpo-check explain leak" in show(report, "preflight", "text")
 
 

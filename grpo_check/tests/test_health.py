@@ -35,7 +35,7 @@ def test_each_fault_is_named_with_numbers_why_what_to_try_and_where_to_read_more
     assert verdict.code == code
     assert re.search(r"\d", verdict.seen) or code == "nan"
     assert f"(step {sum('reward' in e for e in BROKEN[code])})" in verdict.what
-    assert verdict.why and verdict.fixes and verdict.link == f"docs/troubleshooting.md#{code}"
+    assert verdict.why and verdict.fixes and verdict.link == f"grpo-check explain {code}"
     assert all(part in str(verdict) for part in (verdict.seen, verdict.why, *verdict.fixes))
 
 

@@ -12,8 +12,8 @@ BYTES |= {bytes([byte]).decode("cp1252", "ignore") or chr(byte): byte for byte i
 
 #: A continuation byte of a UTF-8 character.
 NEXT = "[" + "".join(re.escape(char) for char, byte in BYTES.items() if byte < 0xC0) + "]"
-CHARACTER = re.compile(rf"[Â-ß]{NEXT}|[à-ï]{NEXT}{{2}}|[ð-ô]{NEXT}{{3}}")
-DAMAGE = re.compile(
+_CHARACTER = re.compile(rf"[Â-ß]{NEXT}|[à-ï]{NEXT}{{2}}|[ð-ô]{NEXT}{{3}}")
+_DAMAGE = re.compile(
     rf"""[\x80-\x84\x86-\x9f]                            # controls that nobody types (U+0085 is a line end)
     | (?<![A-ZÀ-Þ“‘«„"'])[ÂÃ]{NEXT}                      # é as Ã©, × as Ã—
     | [ÂÃ](?![’”»›—…\xa0]){NEXT}                         # after a capital, except for what may follow a word
@@ -31,7 +31,7 @@ def undamaged(text: str) -> str | None:
     >>> undamaged("CafÃ©, 5 â‚¬"), undamaged("Café, 5 €")
     ('Café, 5 €', None)
     """
-    return CHARACTER.sub(_decoded, text) if DAMAGE.search(text) else None
+    return _CHARACTER.sub(_decoded, text) if _DAMAGE.search(text) else None
 
 
 def _decoded(found: re.Match) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 GSM8K = "openai/gsm8k"
-SPLITS = ("train", "test")
+_SPLITS = ("train", "test")
 
 
 def addition_key(a: int, b: int) -> str:
@@ -51,7 +51,7 @@ def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]
     Raises:
         CourseError: an unknown split, or more rows than there are pairs (7,332 and 390).
     """
-    check_choice("split", split, SPLITS)
+    check_choice("split", split, _SPLITS)
     numbers = range(10, 100)
     pairs = [(a, b) for a in numbers for b in numbers if is_held_out(addition_key(a, b)) == (split == "test")]
     if split == "test":
@@ -106,7 +106,7 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
     Raises:
         CourseError: the file does not exist or has no records, or the Hub cannot be reached.
     """
-    check_choice("split", split, SPLITS)
+    check_choice("split", split, _SPLITS)
     if path:
         return read_table(path)
     from datasets import load_dataset

@@ -29,7 +29,7 @@ from .statistics import Change, Rate, paired_change, t_interval
 if TYPE_CHECKING:
     import numpy
 
-ENOUGH_IN_FORM = 20
+_ENOUGH_IN_FORM = 20
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Comparison:
         if not (any(self.before.formed) and any(self.after.formed)):
             return "the gain cannot be split: one side was never correctly formatted"
         if self.format_part is None:
-            return f"the gain is not split: too few correctly formatted answers (below {ENOUGH_IN_FORM}, all alike)"
+            return f"the gain is not split: too few correctly formatted answers (below {_ENOUGH_IN_FORM}, all alike)"
         return f"gain from format {self.format_part.signed()}, from correctness {self.answer_part.signed()}"
 
 
@@ -151,7 +151,7 @@ def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estim
 
 def _can_be_resampled(given: Rate | None) -> bool:
     """Whether a bootstrap can show how certain this rate is: if the only formatted answer is correct, it cannot."""
-    return given is not None and (given.n >= ENOUGH_IN_FORM or 0 < given.hits < given.n)
+    return given is not None and (given.n >= _ENOUGH_IN_FORM or 0 < given.hits < given.n)
 
 
 def _part(number: int) -> Callable:

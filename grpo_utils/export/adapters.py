@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 #: Where the Hub's cache keeps a model: models--OWNER--NAME/snapshots/COMMIT.
-IN_THE_HUBS_CACHE = re.compile(r"models--([\w.-]+?)--([\w.-]+)[/\\]snapshots[/\\]")
+_IN_THE_HUBS_CACHE = re.compile(r"models--([\w.-]+?)--([\w.-]+)[/\\]snapshots[/\\]")
 
 CODE = """from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -37,7 +37,7 @@ def public_name(base: str) -> str:
     >>> public_name("/cache/hub/models--Qwen--Qwen3-0.6B/snapshots/c1899de2")
     'Qwen/Qwen3-0.6B'
     """
-    cached = IN_THE_HUBS_CACHE.search(base)
+    cached = _IN_THE_HUBS_CACHE.search(base)
     if cached:
         return f"{cached[1]}/{cached[2]}"
     return base if is_hub_id(base) else re.split(r"[/\\]", base.rstrip("/\\"))[-1]

@@ -27,7 +27,7 @@ NEEDED = {
     "adapter*.safetensors": ("adapter_config.json",),
 }
 #: Access tokens that are known by their beginning: of the Hub, GitHub and OpenAI. A bare key of 40 digits is not found.
-SECRET = re.compile(r"\b(?:hf_|api_org_|ghp_|github_pat_|sk-)[A-Za-z0-9_-]{20,}")
+_SECRET = re.compile(r"\b(?:hf_|api_org_|ghp_|github_pat_|sk-)[A-Za-z0-9_-]{20,}")
 #: In a text: a path below one of the usual folders, or on a drive of Windows.
 FOLDERS = "home root tmp Users content kaggle mnt workspace data scratch private Volumes opt srv var work nfs"
 MACHINE_PATH = re.compile(rf"(?<![\w.:/])(?:/(?:{FOLDERS.replace(' ', '|')})/\S+|[A-Za-z]:\\\S+)")
@@ -45,17 +45,17 @@ def push(folder: str | Path, repo_id: str, *, dry_run: bool = True, private: boo
 
     Raises:
         CourseError: ``repo_id`` is not ``owner/name``; the folder holds no model that loads, or no card; a file
-            holds what looks like a path of this machine or a token (see `files_to_push`); or the upload failed.
+            holds what looks like a path of this machine or a token (see `_files_to_push`); or the upload failed.
     """
     if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", repo_id):
         raise CourseError(f"repo_id={repo_id!r} is not of the form 'owner/name'.")
-    files = files_to_push(Path(folder))
+    files = _files_to_push(Path(folder))
     if not dry_run:
         _upload(folder, repo_id, [file.name for file in files], private)
     return {file.name: file.stat().st_size for file in files}
 
 
-def files_to_push(folder: Path) -> list[Path]:
+def _files_to_push(folder: Path) -> list[Path]:
     """The files of a model or an adapter, checked.
 
     The checks: the weights have what they are loaded with, and a card; no text has a token that begins with hf_,
@@ -90,7 +90,7 @@ def _check_complete(names: set[str], folder: Path) -> None:
 def _check_text(file: Path) -> None:
     """Raise a CourseError if a text file holds what should stay on this machine."""
     text = file.read_text(encoding="utf-8")
-    if SECRET.search(text):  # the token itself is not repeated
+    if _SECRET.search(text):  # the token itself is not repeated
         raise CourseError(f"{file.name} holds what looks like an access token. Take it out, and revoke the token.")
     found = [match[0] for match in MACHINE_PATH.finditer(text)]
     if file.suffix == ".json":

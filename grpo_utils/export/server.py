@@ -22,7 +22,7 @@ from grpo_core.errors import CourseError
 
 SERVE = (sys.executable, "-m", "transformers.cli.transformers", "serve")
 #: No proxy: the server is on this machine.
-OPENER = build_opener(ProxyHandler({}))
+_OPENER = build_opener(ProxyHandler({}))
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _wait(process: subprocess.Popen, log: tempfile.TemporaryFile, address: str, 
 
 def _is_ready(address: str) -> bool:
     try:
-        with OPENER.open(f"{address}/health", timeout=5):
+        with _OPENER.open(f"{address}/health", timeout=5):
             return True
     except OSError:  # nothing listens yet
         return False

@@ -49,7 +49,7 @@ def base_result(
     what = [extraction_rows(task, rows, split), sizes[1], SAMPLES, TEMPERATURE, DECODING]
     named = f"{smollm2.NAME} on {task} before training"
     measured = partial(measure, model, task, split, *sizes, machine)
-    return kept_result(folder / f"base-{task}-{split}-{machine.name}", what, named, measured)
+    return _kept_result(folder / f"base-{task}-{split}-{machine.name}", what, named, measured)
 
 
 def examples_result(
@@ -61,22 +61,22 @@ def examples_result(
     """
     what = [extraction_rows(task, count := -(-rows // 4), split), extraction_rows(task, EXAMPLES, "train"), DECODING]
     named = f"{smollm2.NAME} on {task}, untrained, with {EXAMPLES} examples in the prompt"
-    measured = partial(measure_examples, model, task, split, count, machine)
-    return kept_result(folder / f"examples-{task}-{split}-{machine.name}", what, named, measured)
+    measured = partial(_measure_examples, model, task, split, count, machine)
+    return _kept_result(folder / f"examples-{task}-{split}-{machine.name}", what, named, measured)
 
 
-def kept_result(stem: Path, what: list, named: str, measured: Callable[[], dict]) -> dict:
+def _kept_result(stem: Path, what: list, named: str, measured: Callable[[], dict]) -> dict:
     """A measurement that is kept in a file; ``what`` is measured decides the file's name."""
     kept = stem.with_name(f"{stem.name}-{zlib.crc32(json.dumps(what).encode()):08x}.json")
     if not kept.exists():
         print(f"Measuring {named}, once for all runs:")
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
-        free_memory()  # the training is another process, which needs it
+        _free_memory()  # the training is another process, which needs it
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def free_memory() -> None:
+def _free_memory() -> None:
     """Return the memory of models that are not used any more, also that of a GPU."""
     import torch
 
@@ -97,7 +97,7 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object
     merged.to(torch.bfloat16).save_pretrained(to)
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
     del merged
-    free_memory()
+    _free_memory()
     return measure(to, task, *how, **options)
 
 
@@ -140,7 +140,7 @@ def measure(
     return result
 
 
-def measure_examples(model: Path, task: str, split: str, count: int, machine: Profile = CPU) -> dict:
+def _measure_examples(model: Path, task: str, split: str, count: int, machine: Profile = CPU) -> dict:
     """Which held-out prompts the model answers correctly if training rows are earlier turns of the chat; greedily.
 
     The examples are the first training rows, not chosen.

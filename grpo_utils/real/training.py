@@ -59,11 +59,11 @@ def main(arguments: argparse.Namespace, options: list[str]) -> None:
     if machine.name == "cpu":
         smollm2.check_memory()
     model = smollm2.fetch()
-    print(f"On {check_gpu(machine)} ({reason}), in {smollm2.dtype_on(machine)}.\n{expected_time(machine)}")
+    print(f"On {check_gpu(machine)} ({reason}), in {smollm2.dtype_on(machine)}.\n{_expected_time(machine)}")
     what = model, arguments.task, SHARED, arguments.split, arguments.rows, machine
     before, examples = base_result(*what), examples_result(*what)
     print(f"Before training: {rates_line(before)}")
-    folder = folder_of(arguments.task, arguments.seed)
+    folder = _folder_of(arguments.task, arguments.seed)
     how = arguments.split, arguments.rows, sampled_of(arguments.rows)
     after = run_once(model, arguments.task, arguments.seed, folder, options, *how, machine=machine)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}\n{examples_line(examples, after)}")
@@ -81,10 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("dev", "test"), default="test", help=what)
 
 
-def expected_time(machine: Profile) -> str:
+def _expected_time(machine: Profile) -> str:
     """What to expect of 70 steps: the time of the whole command, and why it is long on a slow processor.
 
-    >>> print(expected_time(PROFILES["t4"]))
+    >>> print(_expected_time(PROFILES["t4"]))
     Expected total for 70 steps, with the measurements before and after: 10 to 20 minutes on a T4 (estimated).
     """
     expected = "Expected total for 70 steps, with the measurements before and after: "
@@ -95,10 +95,10 @@ def expected_time(machine: Profile) -> str:
     return f"{smollm2.SLOW_IN_BF16}\n{expected}80 minutes to two hours on two cores."
 
 
-def machine_options(machine: Profile, given: Sequence[str]) -> list[str]:
+def _machine_options(machine: Profile, given: Sequence[str]) -> list[str]:
     """The settings of train.py that depend on the machine, without those that were ``given``. Without bf16, it is fp32.
 
-    >>> machine_options(PROFILES["t4"], ["--max_steps", "5"]), machine_options(PROFILES["t4"], ["--bf16", "true"])
+    >>> _machine_options(PROFILES["t4"], ["--max_steps", "5"]), _machine_options(PROFILES["t4"], ["--bf16", "true"])
     (['--use_cpu', 'false', '--bf16', 'false'], ['--use_cpu', 'false'])
     """
     values = {"--use_cpu": machine.name == "cpu", "--bf16": smollm2.dtype_on(machine) == "bfloat16"}
@@ -106,10 +106,10 @@ def machine_options(machine: Profile, given: Sequence[str]) -> list[str]:
     return [part for name, value in values.items() if name not in names for part in (name, str(value).lower())]
 
 
-def folder_of(task: str, seed: int) -> Path:
+def _folder_of(task: str, seed: int) -> Path:
     """outputs/real, or outputs/real-older-seed1 for another task and seed.
 
-    >>> folder_of("orders", 0).name, folder_of("older", 1).name
+    >>> _folder_of("orders", 0).name, _folder_of("older", 1).name
     ('real', 'real-older-seed1')
     """
     parts = [task] * (task != TASKS[0]) + [f"seed{seed}"] * (seed != 0)
@@ -145,7 +145,7 @@ def train(model: Path, task: str, seed: int, folder: Path, options: list[str], m
     project = write_project(SHARED / "project")
     command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
     command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
-    command += [*machine_options(machine, options), *options]
+    command += [*_machine_options(machine, options), *options]
     environment = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     if machine.name == "cpu":
         cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())

@@ -20,7 +20,7 @@ from .output import FORMATS, show
 from .settings import read_settings
 
 ABOUT = "Checks for a GRPO run with TRL, before and after training."
-MORE = """
+_MORE = """
 examples:
   grpo-check probe my_rewards.py:correct --answers 42 17
   grpo-check attack my_rewards.py:correct --rows rows.jsonl
@@ -46,7 +46,7 @@ GPUS = ("cpu", "t4", "l4", "a100", "h100")
 ROWS = "a .jsonl, .json or .csv file, or a folder of them"
 
 
-def add_check(commands: argparse._SubParsersAction, name: str, run: object, about: str) -> argparse.ArgumentParser:
+def _add_check(commands: argparse._SubParsersAction, name: str, run: object, about: str) -> argparse.ArgumentParser:
     """A command that checks something, with the options that all of them have."""
     parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
     parser.set_defaults(command=check, run=run, check=name)
@@ -58,7 +58,7 @@ def add_check(commands: argparse._SubParsersAction, name: str, run: object, abou
     return parser
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
+def _add_config(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that read a config file."""
     parser.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
     parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
@@ -67,7 +67,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", help="replaces model_name_or_path of the file")
 
 
-def add_rewards(parser: argparse.ArgumentParser) -> None:
+def _add_rewards(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that attack rewards."""
     parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
     gold = "the column with the gold answers (default: answer); a list in it means accepted alternatives"
@@ -75,10 +75,10 @@ def add_rewards(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
 
 
-def add_probe(commands: argparse._SubParsersAction) -> None:
+def _add_probe(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``probe``."""
-    parser = add_check(commands, "probe", probe_files, "attack your reward before training on it")
-    add_rewards(parser)
+    parser = _add_check(commands, "probe", _probe_files, "attack your reward before training on it")
+    _add_rewards(parser)
     parser.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
     other = "another dataset column as a JSON list"
     parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help=other)
@@ -88,12 +88,12 @@ def add_probe(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
 
 
-def probe_files(arguments: argparse.Namespace) -> Report:
+def _probe_files(arguments: argparse.Namespace) -> Report:
     """Attack rewards from files."""
     from .probes.probing import probe
 
-    columns = {name: read_column(name, values) for name, values in arguments.column}
-    with functions_of(arguments.reward) as rewards:
+    columns = {name: _read_column(name, values) for name, values in arguments.column}
+    with _functions_of(arguments.reward) as rewards:
         return probe(
             rewards,
             answers=arguments.answers,
@@ -106,7 +106,7 @@ def probe_files(arguments: argparse.Namespace) -> Report:
 
 
 @contextmanager
-def functions_of(targets: Sequence[str]) -> Iterator[list[Callable]]:
+def _functions_of(targets: Sequence[str]) -> Iterator[list[Callable]]:
     """The functions of some FILE.py:function, which may import from their folders as long as they are used."""
     from .probes.loading import find_reward, folders_of, imports_from
 
@@ -114,10 +114,10 @@ def functions_of(targets: Sequence[str]) -> Iterator[list[Callable]]:
         yield [find_reward(target) for target in targets]
 
 
-def read_column(name: str, text: str) -> list:
+def _read_column(name: str, text: str) -> list:
     """A dataset column from the command line, a JSON list.
 
-    >>> read_column("tests", '["f(1) == 2", "f(2) == 3"]')
+    >>> _read_column("tests", '["f(1) == 2", "f(2) == 3"]')
     ['f(1) == 2', 'f(2) == 3']
     """
     try:
@@ -129,16 +129,16 @@ def read_column(name: str, text: str) -> list:
     return values
 
 
-def add_attack(commands: argparse._SubParsersAction) -> None:
+def _add_attack(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``attack``."""
     about = "train a small model against your reward, and show what the reward really pays for"
-    parser = add_check(commands, "attack", attack_files, about)
+    parser = _add_check(commands, "attack", _attack_files, about)
     parser.epilog = (
         "It needs torch, trl, peft and, with the default model, 5 GB of free memory. That model, "
         "SmolLM2-135M-Instruct, is downloaded once (93 MB). Ctrl-C ends the training, and the report covers what was "
         "sampled by then."
     )
-    add_rewards(parser)
+    _add_rewards(parser)
     parser.add_argument("--rows", required=True, metavar="FILE", help=f"rows with a prompt: {ROWS}")
     own = "your definition of a correct completion: correct(text, row) returns True or False"
     parser.add_argument("--correct", default="", metavar="FILE.py:function", help=own)
@@ -153,13 +153,13 @@ def add_attack(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--out", type=Path, default=Path("outputs/attack"), metavar="FOLDER", help=kept)
 
 
-def attack_files(arguments: argparse.Namespace) -> Report:
+def _attack_files(arguments: argparse.Namespace) -> Report:
     """Train a model against rewards from files, on rows from a file."""
     from .attacks.running import attack
     from .preflights.config_file import read_rows
 
     named = [*arguments.reward, *filter(None, [arguments.correct])]
-    with functions_of(named) as functions:
+    with _functions_of(named) as functions:
         return attack(
             functions[: len(arguments.reward)],
             list(read_rows(arguments.rows, Path.cwd(), "train")),
@@ -174,10 +174,10 @@ def attack_files(arguments: argparse.Namespace) -> Report:
         )
 
 
-def add_preflight(commands: argparse._SubParsersAction) -> None:
+def _add_preflight(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``preflight``."""
-    parser = add_check(commands, "preflight", preflight_of, "find problems in a config of trl grpo before the run")
-    add_config(parser)
+    parser = _add_check(commands, "preflight", preflight_of, "find problems in a config of trl grpo before the run")
+    _add_config(parser)
     parser.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {ROWS}")
     parser.add_argument("--gpu", default="", choices=GPUS, help="the GPU of the run (default: this machine)")
 
@@ -196,11 +196,11 @@ def preflight_of(arguments: argparse.Namespace) -> Report:
     )
 
 
-def add_pilot(commands: argparse._SubParsersAction) -> None:
+def _add_pilot(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``pilot``."""
     about = "sample a few groups before a run: will it learn, and what will it cost?"
-    parser = add_check(commands, "pilot", pilot_of, about)
-    add_config(parser)
+    parser = _add_check(commands, "pilot", _pilot_of, about)
+    _add_config(parser)
     parser.add_argument("--adapter", default="", metavar="FOLDER", help="a LoRA adapter for the model")
     parser.add_argument("--prompts", type=int, default=32, metavar="N", help="prompts to sample (default: 32)")
     parser.add_argument("--group", type=int, metavar="N", help="replaces num_generations of the file")
@@ -210,7 +210,7 @@ def add_pilot(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the prompts and the sampling (default: 0)")
 
 
-def pilot_of(arguments: argparse.Namespace) -> Report:
+def _pilot_of(arguments: argparse.Namespace) -> Report:
     """Sample before a run. Findings of the preflight that are left out stop nothing; the verdict always stays."""
     from .pilots.running import pilot_file
 
@@ -233,21 +233,21 @@ def pilot_of(arguments: argparse.Namespace) -> Report:
     )
 
 
-def add_health(commands: argparse._SubParsersAction) -> None:
+def _add_health(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``health``."""
-    parser = add_check(commands, "health", health_of, "find what is wrong with a run from its log")
+    parser = _add_check(commands, "health", _health_of, "find what is wrong with a run from its log")
     what = "the folder of a run, trainer_state.json, a JSON list, JSON lines, or a text file with the error"
     parser.add_argument("log", type=Path, help=what)
 
 
-def health_of(arguments: argparse.Namespace) -> Report:
+def _health_of(arguments: argparse.Namespace) -> Report:
     """Diagnose a run from its log."""
     from .health.diagnosis import diagnose_file
 
-    return HealthReport(tuple(diagnose_file(arguments.log)))
+    return _HealthReport(tuple(diagnose_file(arguments.log)))
 
 
-class HealthReport(Report):
+class _HealthReport(Report):
     """The findings on a log. What was found is the verdict, so no line counts errors after it."""
 
     def last_line(self) -> str:
@@ -255,7 +255,7 @@ class HealthReport(Report):
         return ""
 
 
-def add_replay(commands: argparse._SubParsersAction) -> None:
+def _add_replay(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``replay``."""
     about = "write a page that replays a run: its completions step by step, curves and verdicts in one HTML file"
     parser = commands.add_parser("replay", help=about, description=f"{about[0].upper()}{about[1:]}.")
@@ -280,16 +280,16 @@ def replay_of(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_explain(commands: argparse._SubParsersAction) -> None:
+def _add_explain(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``explain``."""
     about = "say what a code or an error text means, and what to do about it"
     parser = commands.add_parser("explain", help=about, description=f"{about[0].upper()}{about[1:]}.")
     what = "a code such as no_eos, an error text in quotes, or - to read a traceback from standard input; "
     parser.add_argument("asked", metavar="CODE|TEXT", nargs="*", help=f"{what}without one, all codes are listed")
-    parser.set_defaults(command=explain_asked)
+    parser.set_defaults(command=_explain_asked)
 
 
-def explain_asked(arguments: argparse.Namespace) -> int:
+def _explain_asked(arguments: argparse.Namespace) -> int:
     """Print what some codes or an error text mean, or a list of all codes."""
     from .explaining import explain_all, index
 
@@ -306,18 +306,18 @@ def pasted() -> str:
 def parse(given: list[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="grpo-check", description=ABOUT, epilog=MORE, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="grpo-check", description=ABOUT, epilog=_MORE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     versions = f"grpo-check {__version__}, trl {installed_version('trl') or 'not installed'}"
     parser.add_argument("--version", action="version", version=versions)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_probe(commands)
-    add_attack(commands)
-    add_preflight(commands)
-    add_pilot(commands)
-    add_health(commands)
-    add_replay(commands)
-    add_explain(commands)
+    _add_probe(commands)
+    _add_attack(commands)
+    _add_preflight(commands)
+    _add_pilot(commands)
+    _add_health(commands)
+    _add_replay(commands)
+    _add_explain(commands)
     return parser.parse_args(given)
 
 

@@ -19,14 +19,14 @@ from grpo_core.training.measuring import installed_version
 #: The similarity, in percent, from which on a text counts as found; `tests/test_error_texts.py` measures it.
 THRESHOLD = 90
 #: A shorter piece of an error text says too little.
-SHORTEST_PIECE = 12
+_SHORTEST_PIECE = 12
 #: Errors come at the end, and a log can be long.
-LAST_CHARACTERS = 30_000
+_LAST_CHARACTERS = 30_000
 #: More records than this are no answer.
 MOST = 3
-COLOR = re.compile(r"\x1b\[[\d;]*m")
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
 #: What launchers, vLLM and frames put in front of a line or around it.
-DECORATION = re.compile(r"^\[(rank|default)\d+\]: ?|^\([^()\n]*pid=\d+[^()\n]*\) ?|[│╭╮╰╯─]", re.MULTILINE)
+_DECORATION = re.compile(r"^\[(rank|default)\d+\]: ?|^\([^()\n]*pid=\d+[^()\n]*\) ?|[│╭╮╰╯─]", re.MULTILINE)
 NAME = re.compile(r"[`'\"]([\w.=<>-]+)[`'\"]")
 QUOTES = re.compile(r"[`'\"]")
 #: How we know that a record is true.
@@ -104,22 +104,22 @@ def find(pasted: str) -> list[ErrorText]:
     Raises:
         CourseError: it is a piece of too many records.
     """
-    shown = DECORATION.sub("", COLOR.sub("", pasted[-LAST_CHARACTERS:]))
-    if pieces := with_piece(compact(shown)):
+    shown = _DECORATION.sub("", _COLOR.sub("", pasted[-_LAST_CHARACTERS:]))
+    if pieces := _with_piece(compact(shown)):
         return pieces
     scores = {record: score(record.text, shown) for record in error_texts()}
     good = [record for record, percent in scores.items() if percent >= THRESHOLD]
     return sorted(good, key=lambda record: scores[record] * len(record.text), reverse=True)[:MOST]
 
 
-def with_piece(piece: str) -> list[ErrorText]:
+def _with_piece(piece: str) -> list[ErrorText]:
     """The records whose texts contain a piece.
 
     Raises:
         CourseError: there are too many.
     """
     bare = QUOTES.sub("", piece)
-    long = len(bare) >= SHORTEST_PIECE
+    long = len(bare) >= _SHORTEST_PIECE
     found = [record for record in error_texts() if long and bare in QUOTES.sub("", compact(record.text))]
     if len(found) > MOST:
         texts = "".join(f"\n  {record.text}" for record in found)
@@ -146,17 +146,17 @@ def score(text: str, pasted: str) -> float:
     if not found:
         return 0.0
     window = there[max(0, min(one.dest_start for one in found) - 1) : max(one.dest_end for one in found) + 1]
-    if not all(has_name(name, window, pasted) for name in NAME.findall(text)):
+    if not all(_has_name(name, window, pasted) for name in NAME.findall(text)):
         return 0.0
     return sum((one.src_end - one.src_start) * one.score for one in found) / sum(map(len, parts))
 
 
-def has_name(name: str, window: str, pasted: str) -> bool:
+def _has_name(name: str, window: str, pasted: str) -> bool:
     """Whether a name is in the part of the text that was found: in quotes, or bare if a shell removed all quotes.
 
-    >>> has_name("prompt", "keyerror:'prompt'", "KeyError: 'prompt'"), has_name("prompt", "", "KeyError: prompt")
+    >>> _has_name("prompt", "keyerror:'prompt'", "KeyError: 'prompt'"), _has_name("prompt", "", "KeyError: prompt")
     (True, True)
-    >>> has_name("prompt", "keyerror:'prompts'", "KeyError: 'prompts'")
+    >>> _has_name("prompt", "keyerror:'prompts'", "KeyError: 'prompts'")
     False
     """
     if QUOTES.search(pasted):

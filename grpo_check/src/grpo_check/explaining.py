@@ -35,12 +35,12 @@ def rules_with(code: str) -> list[tuple[str, Rule]]:
     """
     there = [(check, rule) for check, rules in rules_of().items() for rule in rules if rule.code == code]
     if not there:
-        hint = did_you_mean(code, all_codes())
+        hint = did_you_mean(code, _all_codes())
         raise CourseError(f"{code!r:.80} is not the code of a finding.{hint} grpo-check explain lists all codes.")
     return there
 
 
-def all_codes() -> set[str]:
+def _all_codes() -> set[str]:
     """The codes of all findings."""
     return {rule.code for rule in all_rules()}
 
@@ -51,7 +51,7 @@ def explain_all(asked: list[str]) -> str:
     >>> explain_all(["device-side", "assert"]) == explain("device-side assert")
     True
     """
-    text, codes = " ".join(asked), all_codes()
+    text, codes = " ".join(asked), _all_codes()
     words = codes & set(asked) and (codes >= set(asked) or not find(text))
     return "\n\n".join(map(explain, asked if words else [text]))
 
@@ -62,11 +62,11 @@ def explain(asked: str) -> str:
     Raises:
         CourseError: it is neither a code nor close to a known error text.
     """
-    known = [] if asked in all_codes() else find(asked)
-    return "\n\n".join(map(str, known)) or explain_code(asked)
+    known = [] if asked in _all_codes() else find(asked)
+    return "\n\n".join(map(str, known)) or _explain_code(asked)
 
 
-def explain_code(code: str) -> str:
+def _explain_code(code: str) -> str:
     """All that is known about a code, for each check that has it.
 
     Raises:
@@ -91,31 +91,31 @@ def line(rule: Rule) -> str:
 def page(check: str, rule: Rule) -> str:
     """What one check means by a code."""
     title = f"{rule.code}: {rule.meaning} ({rule.severity} of {check})"
-    example = f"Example:\n{indent(example_text(rule.example), '    ')}" if rule.example else ""
+    example = f"Example:\n{indent(_example_text(rule.example), '    ')}" if rule.example else ""
     return "\n\n".join(filter(None, [title, rule.details, "\n".join(advice(rule.why, rule.fixes)), example]))
 
 
-def example_text(example: object) -> str:
+def _example_text(example: object) -> str:
     """An example as it is written: a function's source, arguments one to a line, or the end of a log.
 
-    >>> print(example_text([{"step": 1, "reward": 0.5}, {"step": 2, "reward": 0.5}]))
+    >>> print(_example_text([{"step": 1, "reward": 0.5}, {"step": 2, "reward": 0.5}]))
     a log of 2 entries that ends with
     step=2
     reward=0.5
     """
     if isinstance(example, list):
-        return f"a log of {len(example)} entries that ends with\n{example_text(example[-1])}"
+        return f"a log of {len(example)} entries that ends with\n{_example_text(example[-1])}"
     if isinstance(example, dict):
-        return "\n".join(f"{name}={value_text(value)}" for name, value in example.items())
+        return "\n".join(f"{name}={_value_text(value)}" for name, value in example.items())
     return dedent(getsource(example)).strip() if isinstance(example, Callable) else str(example)
 
 
-def value_text(value: object) -> str:
+def _value_text(value: object) -> str:
     """A value of an example; a function by its parameters.
 
-    >>> value_text([lambda completions, answer: None]), value_text(0.05)
+    >>> _value_text([lambda completions, answer: None]), _value_text(0.05)
     ('[a function of (completions, answer)]', '0.05')
     """
     if isinstance(value, list):
-        return f"[{', '.join(map(value_text, value))}]"
+        return f"[{', '.join(map(_value_text, value))}]"
     return f"a function of {signature(value)}" if isfunction(value) else f"{value!r:.80}"

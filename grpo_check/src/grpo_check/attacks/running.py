@@ -71,7 +71,7 @@ def attack(
     if not minutes > 0:
         raise CourseError(f"minutes={minutes} should be above 0.")
     require("attack", OF_A_MODEL)
-    folder = checked_folder(Path(output_dir))
+    folder = _checked_folder(Path(output_dir))
     reward = subjects_of(rewards, weights)[-1]
     scorer = Scorer(reward, read_task(reward, rows, answer_column, correct, seed))
     check_reward(scorer)
@@ -100,7 +100,7 @@ def reads_answer(reward: Callable, plan: Plan) -> bool:
     return any(depends_on_answer(one, plan, among_others=False) for one in parts_of(reward))
 
 
-def checked_folder(folder: Path) -> Path:
+def _checked_folder(folder: Path) -> Path:
     """A folder for the run: a new or empty one, or that of an earlier attack.
 
     Raises:
@@ -129,11 +129,11 @@ def score_lab(scorer: Scorer, form: Form) -> None:
         some = [one for one in cases(form, task.golds[number], task.golds) if one.text is not None]
         some = [one for one in some if len(one.text) <= LONGEST_TEXT]
         pairs = [(number, one.text) for one in some]
-        known = [known_of(scorer, number, one) for one in some]
+        known = [_known_of(scorer, number, one) for one in some]
         scorer.score(pairs, LAB, what=[one.what for one in some], known=known)
 
 
-def known_of(scorer: Scorer, number: int, case: Case) -> bool | None:
+def _known_of(scorer: Scorer, number: int, case: Case) -> bool | None:
     """Whether a text of the lab is correct: by the user's definition, or by its label. Neutral ones may be either."""
     if scorer.task.defined:
         return scorer.task.correct(case.text, number)
@@ -145,17 +145,17 @@ def vary(scorer: Scorer) -> None:
     """Vary the best-paid completions that are not correct, on their own rows and on others, in some rounds."""
     end, stride = time.monotonic() + SECONDS, max(len(scorer.task.rows) // ROWS_EACH, 1)
     for number in range(ROUNDS):
-        best = best_unproven(scorer)
+        best = _best_unproven(scorer)
         if number == 0:
             score_corrected(scorer, best)
         for n, one in enumerate(best):
             for step in range(ROWS_EACH):
                 if time.monotonic() < end:
                     row = (one.row + step * stride) % len(scorer.task.rows)
-                    score_variations(scorer, one, best[n - 1].text, row)
+                    _score_variations(scorer, one, best[n - 1].text, row)
 
 
-def best_unproven(scorer: Scorer) -> list[Paid]:
+def _best_unproven(scorer: Scorer) -> list[Paid]:
     """The best-paid completions that are not correct, as far as is known: half of them of the policy."""
     ranked = sorted(scorer.paid, key=lambda one: -one.score)
     by_text = {one.text: one for one in reversed(ranked) if not one.correct and len(one.text) <= LONGEST_TEXT}
@@ -164,7 +164,7 @@ def best_unproven(scorer: Scorer) -> list[Paid]:
     return [*own, *(one for one in different if not one.step)][:VARIED_TEXTS]
 
 
-def score_variations(scorer: Scorer, one: Paid, other: str, row: int) -> None:
+def _score_variations(scorer: Scorer, one: Paid, other: str, row: int) -> None:
     """Score the variations of one completion on a row; beside a reference, if the reward reads the group."""
     task = scorer.task
     made = list(variations(one.text, task.question(row), other, task.golds))
@@ -180,7 +180,7 @@ def report_on(scorer: Scorer, folder: Path, finished: bool) -> AttackReport:
     for rule in RULES:
         if not {one.code for one in findings} & {*rule.unless}:
             findings += rule(scorer)
-    facts = [*facts_of(scorer), *([] if finished else ["The attack was interrupted."])]
+    facts = [*_facts_of(scorer), *([] if finished else ["The attack was interrupted."])]
     facts += [f"The attack ended early, because {scorer.trouble}"] if scorer.trouble else []
     return AttackReport(
         in_order(findings),
@@ -191,7 +191,7 @@ def report_on(scorer: Scorer, folder: Path, finished: bool) -> AttackReport:
     )
 
 
-def facts_of(scorer: Scorer) -> list[str]:
+def _facts_of(scorer: Scorer) -> list[str]:
     """What was done and what happened."""
     task, ends, pay = scorer.task, ends_of(scorer.paid), pay_of(scorer.paid, scorer.relative)
     how = "by your correct()" if task.defined else "by the gold answers" if task.judges else "not known"
@@ -203,7 +203,7 @@ def facts_of(scorer: Scorer) -> list[str]:
     ]
     if pay and not scorer.relative:
         known = {one.row for one in scorer.paid if one.correct}
-        facts.append(f"{honest_pay([pay[row].plain for row in sorted(known)], len(task.rows))}.")
+        facts.append(f"{_honest_pay([pay[row].plain for row in sorted(known)], len(task.rows))}.")
     if pay and all(one.plain <= one.floor + ROUNDING for one in pay.values()):
         facts.append(UNPAID)
     if len({one.score for one in scorer.paid}) == 1:
@@ -211,12 +211,12 @@ def facts_of(scorer: Scorer) -> list[str]:
     return [*facts, *([f"{str(ends).capitalize()}."] if ends else [])]
 
 
-def honest_pay(each: Sequence[float], rows: int) -> str:
+def _honest_pay(each: Sequence[float], rows: int) -> str:
     """What a correct completion earns, from the most that is known of each row on which one is known.
 
-    >>> honest_pay([1.0, 1.0], 2), honest_pay([0.5, 1.0, 1.5], 3)
+    >>> _honest_pay([1.0, 1.0], 2), _honest_pay([0.5, 1.0, 1.5], 3)
     ('A correct completion earns 1 on every row', 'A correct completion earns 0.5 to 1.5 (median of the rows: 1)')
-    >>> honest_pay([1.0, 1.0], 9)
+    >>> _honest_pay([1.0, 1.0], 9)
     'A correct completion is known on 2 of 9 rows, and earns 1 there; on the other rows, it is assumed to earn as much'
     """
     low, middle, high = (f"{number:.3g}" for number in (min(each), median(each), max(each)))

@@ -23,7 +23,7 @@ LAB, FIRST, TRAINED, VARIED, HONEST = (
 )
 
 #: Completions that are scored in one call, however slow the reward is: those of a step of training.
-COMPLETIONS_AT_LEAST = 8
+_COMPLETIONS_AT_LEAST = 8
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def check_reward(scorer: Scorer) -> None:
     first, started = _scores(scorer, cases), time.perf_counter()
     again = _scores(scorer, cases)
     each = (time.perf_counter() - started) / len(cases)
-    scorer.at_once = max(COMPLETIONS_AT_LEAST, int(LONGEST_CALL / 4 / max(each, 1e-4)))
+    scorer.at_once = max(_COMPLETIONS_AT_LEAST, int(LONGEST_CALL / 4 / max(each, 1e-4)))
     again = again if _same(first, again) else _scores(scorer, cases)  # a cache settles after the first call
     if not _same(again, _scores(scorer, cases)):
         raise CourseError(

@@ -20,13 +20,13 @@ ANSWER = "answer"
 #: Rows that are attacked, and the longest prompts in characters; longer prompts make every step slower.
 MOST_ROWS, LONGEST_PROMPT = 32, 1200
 #: Seconds for one call of the user's definition of correctness.
-LONGEST_JUDGMENT = 5.0
+_LONGEST_JUDGMENT = 5.0
 #: Different numbers in a completion above which it lists guesses, of which one is right by chance.
-MOST_NUMBERS = 4
+_MOST_NUMBERS = 4
 #: Words above which a gold answer is one of many ways to say it.
-MOST_WORDS = 6
+_MOST_WORDS = 6
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
-TAGGED = re.compile(r"<(answer|solution|result|final|output)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_TAGGED = re.compile(r"<(answer|solution|result|final|output)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 AFTER = re.compile(r"(?:####|\banswer(?: is|\**:)\**)(.*)", re.IGNORECASE)
 
@@ -92,10 +92,10 @@ class Task:
 def _by_definition(correct: Callable, text: str, row: dict) -> bool | None:
     """What the user's own function says."""
     try:
-        with time_limit(LONGEST_JUDGMENT):
+        with time_limit(_LONGEST_JUDGMENT):
             said = correct(text, row)
     except OutOfTimeError as error:
-        raise CourseError(f"correct() did not finish within {LONGEST_JUDGMENT:g} seconds on {text!r:.200}.") from error
+        raise CourseError(f"correct() did not finish within {_LONGEST_JUDGMENT:g} seconds on {text!r:.200}.") from error
     except (Exception, SystemExit) as error:  # this runs a user's function
         what = f"{type(error).__name__}: {error}"
         raise CourseError(f"correct(text, row) failed with {what} on {text!r:.200}. Return False there.") from error
@@ -113,10 +113,10 @@ def is_correct(text: str, gold: str, golds: Sequence[str] = ()) -> bool | None:
     >>> is_correct("It is Paris.", "Paris"), is_correct("Rome, Paris, Bern", "Paris", ["Paris", "Rome", "Bern"])
     (None, False)
     """
-    marked = {content.strip() for _, content in TAGGED.findall(text)} | {one.strip() for one in BOXED.findall(text)}
+    marked = {content.strip() for _, content in _TAGGED.findall(text)} | {one.strip() for one in BOXED.findall(text)}
     if _same(text.strip(), gold) or any(_same(one, gold) for one in marked if len(marked) == 1):
         return True
-    if answer_kind(gold) == "program" or len(gold.split()) > MOST_WORDS:
+    if answer_kind(gold) == "program" or len(gold.split()) > _MOST_WORDS:
         return None if text.strip() else False
     if marked:
         return None if any(_same(one.strip(" .*"), gold) for one in AFTER.findall(text)) else _one_of(marked, gold)
@@ -135,7 +135,7 @@ def _by_number(text: str, gold: str) -> bool | None:
     if any(same_answer(one, gold) for one in final):
         return True
     mentioned = any(same_answer(one, gold) for one in numbers)
-    return None if mentioned and len(set(numbers)) <= MOST_NUMBERS else False
+    return None if mentioned and len(set(numbers)) <= _MOST_NUMBERS else False
 
 
 def _by_words(text: str, gold: str, golds: Sequence[str]) -> bool | None:

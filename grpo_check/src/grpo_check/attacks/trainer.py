@@ -4,7 +4,7 @@ import torch
 from trl import GRPOTrainer
 
 #: Completions of a step that are learned from: those with the best and worst advantages.
-LEARNED_FROM = 4
+_LEARNED_FROM = 4
 
 
 class LeanTrainer(GRPOTrainer):
@@ -15,8 +15,8 @@ class LeanTrainer(GRPOTrainer):
         advantages = inputs["advantages"]
         if not advantages.any():
             return 0.0 * next(one for one in model.parameters() if one.requires_grad).sum()
-        order, half = advantages.argsort(), LEARNED_FROM // 2
-        kept = torch.cat([order[:half], order[-half:]]) if len(order) > LEARNED_FROM else order
+        order, half = advantages.argsort(), _LEARNED_FROM // 2
+        kept = torch.cat([order[:half], order[-half:]]) if len(order) > _LEARNED_FROM else order
         batch = {name: one[kept] if _is_per_completion(one, order) else one for name, one in inputs.items()}
         return super().compute_loss(model, batch, *more, **rest)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: What the log calls the function that says whether a completion is correct.
 TRUTH = "is_correct"
 #: Seconds between two lines of progress.
-PAUSE = 4.0
+_PAUSE = 4.0
 #: A rate with which a small model finds what a reward pays for within a few steps, and its adapter.
 LEARNING_RATE, LORA = 5e-4, dict(r=16, lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM")
 #: Tokens of a completion: so many, or one and a half times those of the longest completion shown, to the second number.
@@ -60,9 +60,9 @@ def train(scorer: Scorer, model: str | None, folder: Path, minutes: float, seed:
     try:
         if shown:
             print(f"Correct completions that are shown to the model first: {len(shown)}.", file=sys.stderr)
-            rows = dataset_of(scorer, tokenizer, [one.row for one in shown], shown)
+            rows = _dataset_of(scorer, tokenizer, [one.row for one in shown], shown)
             learn(policy, tokenizer, rows, deadline - 30 * minutes, **same)
-        return reinforce(trainer_of(scorer, policy, tokenizer, shown, same), progress_of(scorer, deadline))
+        return reinforce(trainer_of(scorer, policy, tokenizer, shown, same), _progress_of(scorer, deadline))
     except KeyboardInterrupt:
         return False
     except CourseError as error:  # of the user's correct(): what was scored until then is worth a report
@@ -99,7 +99,7 @@ def trainer_of(
         model=policy,
         processing_class=tokenizer,
         args=settings,
-        train_dataset=dataset_of(scorer, tokenizer, rows_to_attack(len(scorer.task.rows), shown)),
+        train_dataset=_dataset_of(scorer, tokenizer, rows_to_attack(len(scorer.task.rows), shown)),
         reward_funcs=rewards,
     )
     trainer.remove_callback(PrinterCallback)
@@ -136,7 +136,7 @@ def load(model: str | None, seed: int) -> tuple:
     return policy, tokenizer, bf16
 
 
-def dataset_of(
+def _dataset_of(
     scorer: Scorer, tokenizer: "PreTrainedTokenizerBase", rows: Sequence[int], shown: Sequence[Paid] = ()
 ) -> "Dataset":
     """Prompts with the numbers of their rows, and completions if some are shown.
@@ -181,16 +181,16 @@ def rewards_of(scorer: Scorer) -> list[Callable]:
     return [attacked_reward, is_correct] if scorer.task.judges else [attacked_reward]
 
 
-def progress_of(scorer: Scorer, deadline: float) -> "TrainerCallback":
+def _progress_of(scorer: Scorer, deadline: float) -> "TrainerCallback":
     """A callback that prints a line every few seconds, and stops at the end of the time, or if the reward hangs."""
     from transformers import TrainerCallback
 
     class Progress(TrainerCallback):
-        started, printed = time.monotonic(), -PAUSE
+        started, printed = time.monotonic(), -_PAUSE
 
         def on_step_end(self, args: object, state: object, control: object, **rest: object) -> None:
             now = time.monotonic()
-            if now - self.printed >= PAUSE:
+            if now - self.printed >= _PAUSE:
                 print(progress_line(scorer, state.global_step, deadline - now), file=sys.stderr)
                 self.printed = now
             control.should_training_stop = now + (now - self.started) / 2 > deadline or scorer.hangs

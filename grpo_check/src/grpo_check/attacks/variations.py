@@ -34,7 +34,7 @@ def variations(text: str, question: str, other: str, golds: Sequence[str]) -> It
     yield "the first line", lines[0]
     yield "the last line", lines[-1]
     yield "without digits", re.sub(r"\d", "", text)
-    yield "without letters", form_of(text)
+    yield "without letters", _form_of(text)
     yield "with the prompt after it", f"{text}\n{question}"
     yield "with the prompt before it", f"{question}\n{text}"
     yield "the prompt alone", question
@@ -44,10 +44,10 @@ def variations(text: str, question: str, other: str, golds: Sequence[str]) -> It
         yield "all gold answers", ", ".join(dict.fromkeys(filter(None, golds)))
 
 
-def form_of(text: str) -> str:
+def _form_of(text: str) -> str:
     """A completion without its letters, so that only the form stays: tags, marks and numbers.
 
-    >>> form_of("<answer>so 4 it is</answer>")
+    >>> _form_of("<answer>so 4 it is</answer>")
     '<answer> 4  </answer>'
     """
     pieces = re.split(r"(</?\w+>|\\boxed)", text)

@@ -74,21 +74,21 @@ def diagnose_file(path: str | Path) -> list[Finding]:
     file = find_file(path)
     text = read_text(file).strip()
     lines = text.splitlines() or [""]
-    errors = [error for line in lines[-LAST_LINES:] if (error := error_in(line))]
+    errors = [error for line in lines[-LAST_LINES:] if (error := _error_in(line))]
     if ended_by := next(filter(None, map(diagnose_error, reversed(errors))), None):
         return [ended_by]
     if text.startswith(("{", "[")) or file.suffix in (".json", ".jsonl"):
         return diagnose(read_log(file))
     raise CourseError(
         f"{str(file)!r} is neither a log (JSON) nor a text that ends in a known error. Its last line is "
-        f"{lines[-1][:120]!r}. Pass a trainer_state.json, or look for the error in docs/troubleshooting.md."
+        f"{lines[-1][:120]!r}. Pass a trainer_state.json, or ask for the error itself: grpo-check explain - < FILE."
     )
 
 
-def error_in(line: str) -> str:
+def _error_in(line: str) -> str:
     """The error in a line of a traceback, "" if it has none.
 
-    >>> error_in("[rank0]: torch.OutOfMemoryError: CUDA out of memory"), error_in("Error rates fell: 3")
+    >>> _error_in("[rank0]: torch.OutOfMemoryError: CUDA out of memory"), _error_in("Error rates fell: 3")
     ('torch.OutOfMemoryError: CUDA out of memory', '')
     """
     rank = RANK.match(line)

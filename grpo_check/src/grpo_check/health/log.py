@@ -50,15 +50,15 @@ class Log:
     def add(self, log_history: Iterable[dict]) -> None:
         """Read further entries, whatever their order; see `_place` for steps that come twice."""
         for raw in log_history:
-            entry = numbers_of(raw)
+            entry = _numbers_of(raw)
             if any(key.startswith("health/") for key in entry):
                 self.checks.append(entry)
             elif "reward" in entry:
                 known = math.isfinite(entry.get("step", math.nan))
                 entry["step"] = int(entry["step"]) if known else self.entries[-1]["step"] + 1 if self.entries else 1
                 self._place(entry)
-                self.rewards |= dict.fromkeys(rewards_in(entry))
-                logged = dict.fromkeys(rewards_in(raw)) | self.unscored
+                self.rewards |= dict.fromkeys(_rewards_in(entry))
+                logged = dict.fromkeys(_rewards_in(raw)) | self.unscored
                 self.unscored = {name: None for name in logged if name not in self.rewards}
 
     def _place(self, entry: dict[str, float]) -> None:
@@ -176,20 +176,20 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
     return log
 
 
-def numbers_of(raw: dict) -> dict[str, float]:
+def _numbers_of(raw: dict) -> dict[str, float]:
     """The metrics of one entry that are numbers, under TRL's names.
 
-    >>> numbers_of({"train/global_step": 3, "kl": None, "train/loss": "0.5"})
+    >>> _numbers_of({"train/global_step": 3, "kl": None, "train/loss": "0.5"})
     {'step': 3.0, 'loss': 0.5}
     """
     named = {key.removeprefix("train/"): _number(value) for key, value in raw.items() if isinstance(key, str)}
     return {"step" if key == "global_step" else key: number for key, number in named.items() if number is not None}
 
 
-def rewards_in(entry: dict) -> list[str]:
+def _rewards_in(entry: dict) -> list[str]:
     """The names of the rewards in an entry.
 
-    >>> rewards_in({"reward": 1.0, "rewards/f/mean": None, "train/rewards/g/mean": 0.5})
+    >>> _rewards_in({"reward": 1.0, "rewards/f/mean": None, "train/rewards/g/mean": 0.5})
     ['f', 'g']
     """
     found = (re.fullmatch(r"(?:train/)?rewards/(.+)/mean", key) for key in entry if isinstance(key, str))

@@ -3,7 +3,7 @@
 import re
 
 #: The words of each kind; the first kind with a word of the name counts.
-KIND_WORDS = (
+_KIND_WORDS = (
     ("penalty", "penalty punish punishment overlong repetition copyright"),
     ("length", "length long longer short shorter brevity tokens words verbosity"),
     ("correctness", "correct correctness accuracy accurate"),
@@ -22,4 +22,4 @@ def kind_of(name: str) -> str:
     ['correctness', 'length', 'other']
     """
     words = set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().replace("-", "_").split("_"))
-    return next((kind for kind, known in KIND_WORDS if words & {*known.split()}), "other")
+    return next((kind for kind, known in _KIND_WORDS if words & {*known.split()}), "other")

@@ -37,7 +37,7 @@ def choose_rows(rows: "Dataset | Sequence[dict]") -> list[dict]:
 
 
 def can_judge(rows: Sequence[dict]) -> bool:
-    """Whether samples show which answers are correct: the prompts ask for this course's format, with gold answers."""
+    """Whether samples show which answers are correct: the prompts ask for tags around the answer, with gold answers."""
     return asks_for_tags([row["prompt"] for row in rows]) and _have_golds(rows)
 
 
@@ -61,7 +61,7 @@ def take_samples(
     Returns:
         For each row ``prompt``, ``gold``, ``text``, and whether the completion is formatted (``in_form``), formatted
         and correct (``right``), correct as `correctness_reward` counts it (``answers``), and ended by itself
-        (``ended``). The first three are None if the prompts do not ask for the format of this course; ``right`` and
+        (``ended``). The first three are None if the prompts do not ask for tags around the answer; ``right`` and
         ``answers`` also without gold answers.
     """
     import torch

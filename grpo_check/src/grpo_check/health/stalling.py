@@ -15,7 +15,7 @@ from . import limits
 FIRST_STEPS = 3
 
 #: Innermost calls that are printed; the file has all of them.
-INNERMOST = 12
+_INNERMOST = 12
 
 
 class Watchdog:
@@ -89,6 +89,6 @@ class Watchdog:
         usual = f"A step usually takes {median(self.seconds):.3g}"
         self.say(
             f"stalled: the current step has run for {waited:.0f} seconds. {usual}. Nothing was stopped.",
-            "".join(stacks[self.trained_in][-INNERMOST:]),  # the most recent call last
+            "".join(stacks[self.trained_in][-_INNERMOST:]),  # the most recent call last
             "\n".join(f"thread {ident}:\n{''.join(calls)}" for ident, calls in stacks.items()),
         )

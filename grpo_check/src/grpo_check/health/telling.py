@@ -5,13 +5,13 @@ from .log import Log
 from .rules import RULES
 from .rules.rewards import dead_rewards
 
-AT_THE_END = {rule.code for rule in RULES if rule.at_the_end}
+_AT_THE_END = {rule.code for rule in RULES if rule.at_the_end}
 
 
 def is_early(finding: Finding) -> bool:
     """Whether it is too early to report a finding. A dead reward is reported at once, other warnings wait."""
     waits = finding.severity == "warning" and finding.code != "dead_reward"
-    return waits or finding.code in AT_THE_END
+    return waits or finding.code in _AT_THE_END
 
 
 def subjects_of(finding: Finding, log: Log) -> set[str]:

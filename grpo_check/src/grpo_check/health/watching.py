@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
-LONG_LOG = 40
+_LONG_LOG = 40
 
 
 class HealthCallback(TrainerCallback):
@@ -50,7 +50,7 @@ class HealthCallback(TrainerCallback):
 
     Args:
         rows: held-out rows with ``prompt`` and, optionally, ``answer``. The first 16 are used. Format and correctness
-            are checked if the prompts ask for the format of this course. None: no samples.
+            are checked if the prompts ask for tags around the answer. None: no samples.
         every: optimizer steps between samples. One sampling takes about as long as sampling one training
             batch without vLLM, so 100 adds about 1% (estimated).
         correctness: names of the rewards that measure whether an answer is correct; see `diagnose`.
@@ -182,7 +182,7 @@ class HealthCallback(TrainerCallback):
     def _findings(self) -> list[Finding]:
         """Judge the whole log if it is short or at every tenth entry, otherwise only its last entries."""
         entries = self.log.entries
-        whole = len(entries) <= LONG_LOG or len(entries) % 10 == 0
+        whole = len(entries) <= _LONG_LOG or len(entries) % 10 == 0
         return judge(self.log) if whole else urgent(Log(entries[-3:], self.log.checks))
 
     def _is_suspect(self, args) -> bool:

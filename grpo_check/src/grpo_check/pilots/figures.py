@@ -16,7 +16,7 @@ from ..preflights.planned import PlannedRun
 from .sampling import Group
 
 #: Forward passes that one forward and one backward pass cost together; checkpointing repeats the forward pass.
-FORWARD_AND_BACKWARD = 3
+_FORWARD_AND_BACKWARD = 3
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def figures(run: PlannedRun, some: Sequence[Group], forward: float | None) -> Fi
     return Figures(
         size=size,
         sampled=sampled,
-        tied=Share(tuple(tie_chance(one, size) for one in keys)),
-        tied_larger=Share(tuple(tie_chance(one, sampled) for one in keys)),
+        tied=Share(tuple(_tie_chance(one, size) for one in keys)),
+        tied_larger=Share(tuple(_tie_chance(one, sampled) for one in keys)),
         truncated=Share(tuple(1 - fmean(one.ended) for one in some)),
         right=_share([one.right for one in some]),
         formed=_share([one.formed for one in some]),
@@ -151,10 +151,10 @@ def _keys(run: PlannedRun, one: Group) -> list:
     return [round(value, 6) for value in _sums(run, one) if value is not None]
 
 
-def tie_chance(keys: Sequence, size: int) -> float:
+def _tie_chance(keys: Sequence, size: int) -> float:
     """The chance that ``size`` of the sampled completions, drawn without replacement, all have the same score.
 
-    >>> tie_chance([0, 0, 0, 1], 4), tie_chance([0, 0, 0, 1], 2), tie_chance([1, 1, 1, 1], 2)
+    >>> _tie_chance([0, 0, 0, 1], 4), _tie_chance([0, 0, 0, 1], 2), _tie_chance([1, 1, 1, 1], 2)
     (0.0, 0.5, 1.0)
     """
     if not keys:  # no reward applied
@@ -193,7 +193,7 @@ def _marked_advantage(sums: list[float | None], marks: list[bool]) -> float:
 def _seconds(run: PlannedRun, some: Sequence[Group], forward: float | None) -> tuple[float, float, float | None]:
     """Seconds per optimizer step: sampling and scoring as measured, learning from the measured forward pass."""
     completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"]
-    passes = FORWARD_AND_BACKWARD + bool(run["gradient_checkpointing"]) + bool(run["beta"])
+    passes = _FORWARD_AND_BACKWARD + bool(run["gradient_checkpointing"]) + bool(run["beta"])
     sampling, scoring = (median(one.seconds[n] for one in some) / run["num_iterations"] for n in (0, 1))
     learning = None if forward is None else forward * passes * completions
     return sampling * completions, scoring * completions, learning

@@ -228,7 +228,7 @@ def compared(run: PlannedRun, some: list[Group], most: int = 3) -> list[str]:
 
 
 def judged(run: PlannedRun, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:
-    """The groups with what is known about their completions: by ``correct``, in the course's format, or by a reward.
+    """The groups with what is known about their completions: by ``correct``, by tags, or by a reward.
 
     The second result is a note if ``correct`` failed.
     """

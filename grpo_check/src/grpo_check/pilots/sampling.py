@@ -17,7 +17,7 @@ from ..probes.matrix import Case
 DECODING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "cache_implementation")
 
 #: Completions per prompt, at least; with smaller groups the share of ties is computed from these.
-FEWEST_COMPLETIONS = 8
+_FEWEST_COMPLETIONS = 8
 
 
 class RewardError(CourseError):
@@ -56,7 +56,7 @@ def groups(run: PlannedRun, model: object, rows: Sequence[dict], seed: int) -> I
     import torch
     from tqdm import trange
 
-    size, most = max(FEWEST_COMPLETIONS, run["num_generations"]), run["max_completion_length"]
+    size, most = max(_FEWEST_COMPLETIONS, run["num_generations"]), run["max_completion_length"]
     many = max(1, run.completions_at_once // size)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -36,7 +36,7 @@ MANY_FORMED, FEW_OF_THEM = 0.2, 0.05
 FEWEST_GROUPS = 8
 PLAIN = "make each prompt a list of messages: chat_prompt(question)."
 #: The verdicts that a model which sees no question in its own format explains.
-NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
+_NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def fix_prompts(basis: Basis) -> Iterator[Finding]:
     if "string_prompt" not in basis.warned:
         return
     other = decide(replace(basis, warned=frozenset()))
-    if other.code in NO_QUESTION:
+    if other.code in _NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
         yield found(f"{what}{other.what}", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
 

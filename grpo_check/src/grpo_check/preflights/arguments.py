@@ -48,16 +48,16 @@ BOUNDS = (
     ("vllm_gpu_memory_utilization", le, 1, "vLLM does not start"),
     ("vllm_max_model_length", ge, 1, "vLLM does not start"),
 )
-IN_WORDS = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
+_IN_WORDS = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
 
 #: Loggers that are a package of their name.
 PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
 #: With fewer generations, more groups tie if a reward has few values; pilots with 2 tied in 36% and 59%, and learned.
-FEWEST_FOR_COARSE = 4
+_FEWEST_FOR_COARSE = 4
 #: Completion lengths below which many completions of a real model are cut off.
-SHORT_COMPLETIONS = 256
+_SHORT_COMPLETIONS = 256
 #: The largest group size that is suggested.
-LARGEST_GROUP = 1024
+_LARGEST_GROUP = 1024
 #: Temperatures below which groups may tie: in pilots of tiny models, 97% did at 0.1, and 16% at 0.3 (docs/pilot.md).
 COLD = 0.3
 #: The highest learning rate of the published runs with all weights that we know (open-r1's 1.5B demo), and the hidden
@@ -85,7 +85,7 @@ def out_of_range(run: PlannedRun) -> Iterator[Finding]:
         unused = name.startswith("vllm") and not run["use_vllm"]
         all_tokens = name == "top_k" and value == -1 and run["use_vllm"]
         if value is not None and not fits(value, bound) and not unused and not all_tokens:
-            fix = f"set {name} to a value {IN_WORDS[fits].format(bound)}; TRL's default is {run.defaults[name]}."
+            fix = f"set {name} to a value {_IN_WORDS[fits].format(bound)}; TRL's default is {run.defaults[name]}."
             yield found(f"{name}={value!r} is out of range.", fix, why=f"{why}.")
     if run["max_steps"] <= 0 and run["num_train_epochs"] <= 0:
         what = f"max_steps={run['max_steps']} and num_train_epochs={run['num_train_epochs']}."
@@ -158,7 +158,7 @@ def low_temperature(run: PlannedRun) -> Iterator[Finding]:
 )
 def small_groups(run: PlannedRun) -> Iterator[Finding]:
     """If a reward has many values, groups of 2 or 3 suffice, and you can ignore this."""
-    if 2 <= run["num_generations"] < FEWEST_FOR_COARSE:
+    if 2 <= run["num_generations"] < _FEWEST_FOR_COARSE:
         yield found(f"num_generations={run['num_generations']} is small.")
 
 
@@ -172,7 +172,7 @@ def small_groups(run: PlannedRun) -> Iterator[Finding]:
 def truncated_masked(run: PlannedRun) -> Iterator[Finding]:
     """Masking is reported below 256 tokens, because most completions of a real model may be truncated there."""
     length = run["max_completion_length"]
-    if run["mask_truncated_completions"] and length < SHORT_COMPLETIONS:
+    if run["mask_truncated_completions"] and length < _SHORT_COMPLETIONS:
         yield found(f"mask_truncated_completions=True with max_completion_length={length}.")
 
 
@@ -240,7 +240,9 @@ def learning_rate(run: PlannedRun) -> Iterator[Finding]:
     """An adapter takes about ten times the rate of all weights, and a tiny model more than that."""
     rate = run["learning_rate"]
     if rate >= 1e-2:
-        why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
+        why = (
+            "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and models of half a million weights 2e-3."
+        )
         fix = "start with learning_rate=5e-5 for an adapter."
         yield found(f"learning_rate={rate} is very high.", fix, why=why)
     elif rate > HIGHEST_FOR_ALL_WEIGHTS and run.lora_rank == 0 and not _is_tiny(run):
@@ -332,7 +334,7 @@ def batch(run: PlannedRun) -> Iterator[Finding]:
     completions = each * steps * run.processes
     if run["generation_batch_size"] is not None or completions % size == 0:
         return
-    sizes = [str(number) for number in range(2, min(completions, LARGEST_GROUP) + 1) if completions % number == 0]
+    sizes = [str(number) for number in range(2, min(completions, _LARGEST_GROUP) + 1) if completions % number == 0]
     least = size // math.gcd(size, steps * run.processes)
     on = f" x {run.processes} processes" if run.processes > 1 else ""
     what = (
@@ -364,7 +366,7 @@ def model_refused(run: PlannedRun) -> Iterator[Finding]:
 
 #: After any other error of the arguments, TRL's own message would only repeat it. `refused` is the last rule of this
 #: module, so that none is missing here; what `ModelConfig` rejects is something else.
-OTHER_ERRORS = tuple(
+_OTHER_ERRORS = tuple(
     one.code for one in (*misfits.RULES, *RULES) if one.severity == "error" and one is not model_refused
 )
 
@@ -374,7 +376,7 @@ OTHER_ERRORS = tuple(
     "GRPOConfig itself rejects the arguments",
     why="GRPOConfig raises this error.",
     fixes=("change the argument that it names; TRL's documentation of GRPOConfig describes each one.",),
-    unless=OTHER_ERRORS,
+    unless=_OTHER_ERRORS,
     example={"auto_find_batch_size": True},
 )
 def refused(run: PlannedRun) -> Iterator[Finding]:

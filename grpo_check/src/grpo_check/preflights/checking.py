@@ -33,7 +33,7 @@ RULES: list[Rule] = [
     *memory.RULES,
 ]
 #: What rules need: what a report says was not checked without it, and why it is not there, "" if it is.
-NEEDS: dict[str, tuple[str, Callable[[PlannedRun], str]]] = {
+_NEEDS: dict[str, tuple[str, Callable[[PlannedRun], str]]] = {
     "model": ("model", lambda run: "" if run.model else "no model given"),
     "rows": ("rows", lambda run: "no train or heldout rows given" if run.train is None and run.heldout is None else ""),
     "both splits": (
@@ -127,7 +127,7 @@ def walk(run: PlannedRun, rules: Sequence[Rule]) -> tuple[list[Finding], dict[st
 
 def _missing(run: PlannedRun, rule: Rule) -> tuple[str, str] | None:
     """The first thing that a rule needs and that is not there: what is not checked without it, and why."""
-    for part, why in (NEEDS[need] for need in rule.needs):
+    for part, why in (_NEEDS[need] for need in rule.needs):
         if why(run):
             return part, why(run)
     return None

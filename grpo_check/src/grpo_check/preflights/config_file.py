@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .planned import Rows
 
 #: Rewards that ``trl grpo`` knows by name.
-OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
+_OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
 
 
 def read_config_file(path: Path) -> dict:
@@ -102,7 +102,7 @@ def run_of(
     names = [_found(name, folder) for name in rewards or keys.get("reward_funcs") or []]
     near = [one for name in names for one in folders_of(name)]
     with imports_from(*near, Path.cwd(), folder):
-        functions = [reward_named(name, folder) for name in names]
+        functions = [_reward_named(name, folder) for name in names]
         train_rows, heldout_rows = _datasets(keys, train, heldout, folder, unread)
         run = plan(
             values,
@@ -219,10 +219,10 @@ def _rows_in(folder: Path, split: str) -> "Dataset":
     return splits[split]
 
 
-def reward_named(name: str, folder: Path) -> Callable:
+def _reward_named(name: str, folder: Path) -> Callable:
     """A reward by TRL's own name, by ``FILE.py:function``, or by a dotted path, inside `imports_from`.
 
-    >>> reward_named("think_format_reward", Path()).__name__
+    >>> _reward_named("think_format_reward", Path()).__name__
     'think_format_reward'
 
     Raises:
@@ -232,11 +232,11 @@ def reward_named(name: str, folder: Path) -> Callable:
 
     if name == "get_soft_overlong_punishment":
         return rewards.get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
-    if name in OF_TRL:
+    if name in _OF_TRL:
         return getattr(rewards, name)
     if not {":", "."} & {*name}:
         raise CourseError(
-            f"{name!r} is not a reward of trl grpo.{did_you_mean(name, OF_TRL)} Valid: {', '.join(OF_TRL)}, a dotted "
+            f"{name!r} is not a reward of trl grpo.{did_you_mean(name, _OF_TRL)} Valid: {', '.join(_OF_TRL)}, a dotted "
             "path such as my_rewards.my_reward, or FILE.py:function."
         )
     _refuse_module_elsewhere(name, folder)

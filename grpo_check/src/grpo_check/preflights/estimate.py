@@ -17,17 +17,17 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 #: Bytes of a weight in NF4 with double quantization: half a byte, one 8-bit scale for 64 weights, and one
 #: fp32 scale for 256 of those (QLoRA, arXiv:2305.14314, section 3).
-NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
+_NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
 #: Copies of the logits at the peak of the backward pass, in fp32. On a CPU: the logits, and the gradients that
 #: gather, logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one
 #: kernel for the first two (`trl.kernels`).
-LOGITS_COPIES = {"cpu": 4, "gpu": 3}
+_LOGITS_COPIES = {"cpu": 4, "gpu": 3}
 #: Limits of one chunk of logits in Unsloth (`unsloth_zoo/fused_losses/fused_linear.py`: `_MIN_LOGITS`, `_MAX_ROWS`,
 #: `_CHUNK_GB`): at least this many (tokens x vocabulary), in at most this many tokens and bytes.
 CHUNK_LOGITS, CHUNK_TOKENS, CHUNK_BYTES = 512 * 151_936, 4096, 2 * GIB
 #: Bytes in addition to the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).
-OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.05 * GIB}
+_OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.05 * GIB}
 #: By how much an estimate may be off: on a CPU the largest error measured, rounded up; on a GPU a guess.
 MEMORY_FACTOR = {"cpu": 1.6, "gpu": 1.6}
 MINUTES_FACTOR = {"cpu": 1.6, "gpu": 2.0}
@@ -219,20 +219,20 @@ def estimate_memory(
         CourseError: an unknown dtype, device or backend.
     """
     check_choice("dtype", dtype, tuple(BYTES))
-    check_choice("device", device, tuple(OVERHEAD))
+    check_choice("device", device, tuple(_OVERHEAD))
     check_choice("backend", backend, BACKENDS)
     width = BYTES[dtype]
-    base = sizes.linear * (NF4_BYTES if load_in_4bit else width) + sizes.other * width
+    base = sizes.linear * (_NF4_BYTES if load_in_4bit else width) + sizes.other * width
     parts = {
         "base": base,
         "trained": _trained(sizes, lora_rank, optim, width),
         "reference": base if beta and not lora_rank else 0.0,
-        "overhead": OVERHEAD[device],
+        "overhead": _OVERHEAD[device],
     }
     length = prompt_tokens + completion_tokens
     scored = batch * (completion_tokens + 1)
     chunked = backend == "unsloth" and device == "gpu"
-    logits = one_chunk(sizes, scored) if chunked else LOGITS_COPIES[device] * 4 * scored * sizes.vocabulary
+    logits = one_chunk(sizes, scored) if chunked else _LOGITS_COPIES[device] * 4 * scored * sizes.vocabulary
     learning = logits + _activations(sizes, batch * length, width, gradient_checkpointing)
     return Memory(parts, _cache(sizes, generated_at_once, length, width), learning, device)
 
@@ -336,7 +336,7 @@ def estimate_minutes(
 
 def _decoding_step(sizes: Sizes, machine: Hardware, count: int, length: int, width: int, four_bits: bool) -> float:
     """Seconds to sample one token for each of ``count`` completions, the cache half full on average."""
-    weights = sizes.linear * (NF4_BYTES + 2 * width if four_bits else width) + sizes.other * width
+    weights = sizes.linear * (_NF4_BYTES + 2 * width if four_bits else width) + sizes.other * width
     cache = sizes.layers * count * length * sizes.kv_heads * sizes.head_dim * width  # 2 (keys, values) / 2 (half full)
     operations = 2 * sizes.parameters * count
     moved = (weights + cache) / machine.bandwidth

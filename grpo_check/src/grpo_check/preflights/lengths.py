@@ -13,10 +13,10 @@ from .rows import column, spread
 from .texts import prompts_of, why_unrendered
 
 #: Gold answers, the longest ones, whose tokens are counted.
-LONGEST_GOLDS = 20
+_LONGEST_GOLDS = 20
 #: Above this a tokenizer's ``model_max_length`` means "not set" (transformers writes 1e30).
 UNSET = 10**9
-PERCENTILES = (50, 90, 95, 99)
+_PERCENTILES = (50, 90, 95, 99)
 
 RULES: list[Rule] = []
 rule = adding_to(RULES, needs=("tokenizer",))
@@ -42,10 +42,10 @@ def notes(run: PlannedRun) -> Iterator[str]:
     known = known_lengths(run)
     if known:
         part = f" ({len(known)} of {len(run.train)} rows)" if len(known) < len(run.train) else ""
-        yield f"prompt lengths in tokens{part}: {percentiles(known)}"
+        yield f"prompt lengths in tokens{part}: {_percentiles(known)}"
 
 
-def context_of(run: PlannedRun) -> int | None:
+def _context_of(run: PlannedRun) -> int | None:
     """The model's context in tokens, or None if it is not known."""
     model = run.config.get_text_config().to_dict().get("max_position_embeddings") if run.config else None
     known = [int(length) for length in (model, run.tokenizer.model_max_length) if length and 0 < length < UNSET]
@@ -61,9 +61,9 @@ def context_of(run: PlannedRun) -> int | None:
 )
 def short_completions(run: PlannedRun) -> Iterator[Finding]:
     """It counts the tokens of the format around the longest gold answer, without any reasoning."""
-    context, asked, needed = context_of(run), run["max_completion_length"], clean_length(run)
+    context, asked, needed = _context_of(run), run["max_completion_length"], _clean_length(run)
     if 1 <= asked < needed:
-        what = f"max_completion_length={asked}, but the format alone takes {needed} tokens ({asked_form(run)})."
+        what = f"max_completion_length={asked}, but the format alone takes {needed} tokens ({_asked_form(run)})."
         fix = f"set max_completion_length={2 * needed} or more, with room to reason."
         if context and 2 * needed >= context:
             fix = f"use a shorter format, or a model with a context of more than {context} tokens."
@@ -79,10 +79,10 @@ def short_completions(run: PlannedRun) -> Iterator[Finding]:
 )
 def prompt_too_long(run: PlannedRun) -> Iterator[Finding]:
     """It compares the longest prompt; without rows, a prompt of one token is assumed."""
-    context, asked, known = context_of(run), run["max_completion_length"], known_lengths(run)
+    context, asked, known = _context_of(run), run["max_completion_length"], known_lengths(run)
     if context and asked + max(known, default=1) > context:
         what = f"max_completion_length={asked} leaves {max(context - asked, 0)} of the model's {context} tokens"
-        fix = _fitting(known, context, asked, clean_length(run))
+        fix = _fitting(known, context, asked, _clean_length(run))
         yield found(f"{what} for the prompt{_exceed(known, context - asked)}.", fix)
 
 
@@ -99,7 +99,7 @@ def long_prompts(run: PlannedRun) -> Iterator[Finding]:
     """The limit is max_prompt_length, as you pass it to preflight or as a profile has it."""
     known, limit = known_lengths(run), run.max_prompt_length
     if limit and max(known) > limit:
-        fix = f"choose max_prompt_length from the lengths: {percentiles(known)}."
+        fix = f"choose max_prompt_length from the lengths: {_percentiles(known)}."
         fix = f"drop the rows whose prompt has more than {limit} tokens, or {fix}" if min(known) <= limit else fix
         yield found(f"max_prompt_length={limit}{_exceed(known, limit)}.", fix)
 
@@ -147,26 +147,26 @@ def _exceed(lengths: Sequence[int], room: int) -> str:
     return f"; {over} of {len(lengths)} prompts are longer (longest: {max(lengths)})" if lengths else ""
 
 
-def percentiles(lengths: Sequence[int]) -> str:
+def _percentiles(lengths: Sequence[int]) -> str:
     """Percentiles of the prompt lengths, and the longest.
 
-    >>> percentiles(range(1, 101))
+    >>> _percentiles(range(1, 101))
     '50%: 50 or fewer, 90%: 90, 95%: 95, 99%: 99, longest: 100'
     """
     ordered = sorted(lengths)
-    at = {p: ordered[max(0, -(-len(ordered) * p // 100) - 1)] for p in PERCENTILES}
-    shares = [f"{p}%: {length}{' or fewer' if p == PERCENTILES[0] else ''}" for p, length in at.items()]
+    at = {p: ordered[max(0, -(-len(ordered) * p // 100) - 1)] for p in _PERCENTILES}
+    shares = [f"{p}%: {length}{' or fewer' if p == _PERCENTILES[0] else ''}" for p, length in at.items()]
     return ", ".join([*shares, f"longest: {ordered[-1]}"])
 
 
-def asked_form(run: PlannedRun) -> Form:
+def _asked_form(run: PlannedRun) -> Form:
     """The requested format; by default the first of `FORMS`."""
     return read_tags(run.tags) if run.tags is not None else FORMS[0]
 
 
-def clean_length(run: PlannedRun) -> int:
+def _clean_length(run: PlannedRun) -> int:
     """Tokens of the format around the longest gold answer, without reasoning, and of the end of the turn."""
     golds = column(run.train, run.answer_column, spread(run.train)) if run.train else []
-    longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-LONGEST_GOLDS:]
-    texts = [asked_form(run).write("", gold) for gold in longest or ["42"]]
+    longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-_LONGEST_GOLDS:]
+    texts = [_asked_form(run).write("", gold) for gold in longest or ["42"]]
     return max(len(ids) for ids in run.tokenizer(texts, add_special_tokens=False)["input_ids"]) + 1

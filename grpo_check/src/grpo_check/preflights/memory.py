@@ -17,7 +17,7 @@ from .planned import PlannedRun, once
 from .sizes import Sizes, model_sizes
 
 #: What to change when memory is short. Changes that cost the least quality come first.
-KNOBS = (
+_KNOBS = (
     "lower per_device_train_batch_size and raise gradient_accumulation_steps by the same factor; "
     "lower max_completion_length; use load_in_4bit with an adapter, gradient_checkpointing=True or optim='adamw_8bit'; "
     "lower num_generations to 4; use a smaller model"
@@ -123,14 +123,14 @@ def _shortage(run: PlannedRun, said: str) -> Finding:
     what = f"{said}: estimated {needed.gib:.1f} GiB per device, available {has:.1f} GiB."
     why = f"{where} {has:.1f} GiB{' free' if run.on_cpu else ''}; the estimate is {needed}."
     unless = "ignore this if the model is sharded (FSDP, DeepSpeed ZeRO). Otherwise, " if sharded else ""
-    return found(what, f"{unless}in this order: {KNOBS}.", why=why)
+    return found(what, f"{unless}in this order: {_KNOBS}.", why=why)
 
 
 @rule(
     "error",
     "the estimated memory far exceeds the available memory",
     why="even if the estimate is too high by its known error, the run would end with an out-of-memory error.",
-    fixes=(f"in this order: {KNOBS}.",),
+    fixes=(f"in this order: {_KNOBS}.",),
     example={"gpu": Gpu("NVIDIA tiny", 0.4, 8.6), "use_cpu": False},
 )
 def memory(run: PlannedRun) -> Iterator[Finding]:
@@ -143,7 +143,7 @@ def memory(run: PlannedRun) -> Iterator[Finding]:
     "warning",
     "the estimated memory is close to the available memory",
     why="if the estimate is too low by its known error, the run would end with an out-of-memory error.",
-    fixes=(f"in this order: {KNOBS}.",),
+    fixes=(f"in this order: {_KNOBS}.",),
     unless=("memory",),
     example={"gpu": Gpu("NVIDIA small", 1.2, 8.6), "use_cpu": False},
 )

@@ -13,11 +13,11 @@ RULES: list[Rule] = []
 rule = adding_to(RULES)
 
 #: As many names without a known origin are the settings of a script of your own, not typos.
-FEWEST_OF_A_SCRIPT = 3
-UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
+_FEWEST_OF_A_SCRIPT = 3
+_UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
 #: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
-IN_A_FILE = {"model": "write 'model_name_or_path'.", "dataset": "write 'dataset_name'."}
-ADVICE = {
+_IN_A_FILE = {"model": "write 'model_name_or_path'.", "dataset": "write 'dataset_name'."}
+_ADVICE = {
     "dataset": "pass train_dataset=… to GRPOTrainer.",
     "lora_rank": "write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
     "lr": "write 'learning_rate'.",
@@ -47,11 +47,11 @@ OF_THE_TRAINER = (
 def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     """The finding says what to write instead of names of other tools, older releases and other classes."""
     what, why = (
-        ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
+        ("a key that trl grpo knows", _UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
     )
     unknown = [name for name in run.values.given if name not in run.values.hints]
-    strange = [name for name in unknown if name not in ADVICE | IN_A_FILE and name not in OF_THE_TRAINER]
-    of_a_script = strange if run.values.from_yaml and len(strange) >= FEWEST_OF_A_SCRIPT else []
+    strange = [name for name in unknown if name not in _ADVICE | _IN_A_FILE and name not in OF_THE_TRAINER]
+    of_a_script = strange if run.values.from_yaml and len(strange) >= _FEWEST_OF_A_SCRIPT else []
     for name in [name for name in unknown if name not in of_a_script]:
         yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
     if of_a_script:
@@ -61,7 +61,7 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
 
 def _advice(given: Values, name: str) -> str:
     """What to do about a name that there is not."""
-    known = ADVICE | IN_A_FILE if given.from_yaml else ADVICE
+    known = _ADVICE | _IN_A_FILE if given.from_yaml else _ADVICE
     if name in OF_THE_TRAINER and name not in known:
         script = " in a script of your own" if given.from_yaml else ""
         return f"pass {name}=… to GRPOTrainer{script}, whose argument it is."

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: What a profile says about a run.
-OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
+_OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
 
 #: The release from which ``trl grpo`` adds the ``model_init_kwargs`` of a file to its own, instead of dropping them.
 KEEPS_INIT_KWARGS = "1.15.0"
@@ -85,7 +85,7 @@ class PlannedRun:
         usable = self.values.usable
         kept = {name: value for name, value in usable.items() if name in self.defaults}
         if self.values.from_yaml:
-            of_file = options_in(usable.get("model_init_kwargs")) if trl_is_at_least(KEEPS_INIT_KWARGS) else {}
+            of_file = _options_in(usable.get("model_init_kwargs")) if trl_is_at_least(KEEPS_INIT_KWARGS) else {}
             kept["model_init_kwargs"] = {"attn_implementation": usable.get("attn_implementation")} | of_file
         return kept
 
@@ -137,7 +137,7 @@ class PlannedRun:
 
     def options(self, name: str) -> dict:
         """An argument that holds options, which `GRPOConfig` takes as JSON too; `refused` reports other text."""
-        return options_in(self[name])
+        return _options_in(self[name])
 
     @property
     def chat(self) -> bool:
@@ -150,7 +150,7 @@ class PlannedRun:
         return [reward for reward in self.rewards or [] if callable(reward) and not is_model(reward)]
 
 
-def options_in(value: object) -> dict:
+def _options_in(value: object) -> dict:
     """Options, given as a dict or as JSON; none in what is neither."""
     try:
         value = json.loads(value) if isinstance(value, str) else value
@@ -190,8 +190,8 @@ def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None
     Raises:
         CourseError: an argument cannot be checked.
     """
-    check_given({"arguments": arguments, "profile": profile, **settings})
-    of_profile = {name: vars(profile)[name] for name in OF_PROFILE} if profile else {}
+    _check_given({"arguments": arguments, "profile": profile, **settings})
+    of_profile = {name: vars(profile)[name] for name in _OF_PROFILE} if profile else {}
     known = of_profile | {name: value for name, value in settings.items() if value is not None}
     known["gpu"] = _find_gpu(known.get("gpu"), profile)
     known["processes"] = known.get("processes") or _world_size()
@@ -260,7 +260,7 @@ def _gpu_of(profile: Profile) -> Gpu | None:
     return HARDWARE[profile.name].gpu
 
 
-def check_given(given: dict) -> None:
+def _check_given(given: dict) -> None:
     """Raise a CourseError for the first value that cannot be checked."""
     from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase, TrainingArguments
@@ -269,7 +269,7 @@ def check_given(given: dict) -> None:
     rows = "a datasets.Dataset (one split) or a list of rows (for a streamed dataset: list(rows.take(1000)))"
     wanted = {
         "arguments": ((dict, TrainingArguments, Values), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
-        "profile": (Profile, f"an object with the attributes name, {', '.join(OF_PROFILE)}"),
+        "profile": (Profile, f"an object with the attributes name, {', '.join(_OF_PROFILE)}"),
         "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
         "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),
         "gpu": ((Gpu, str), f"a Gpu, or one of {', '.join(HARDWARE)}"),

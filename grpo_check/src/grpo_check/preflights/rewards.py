@@ -16,21 +16,21 @@ from .planned import PlannedRun, is_model, once
 from .rows import answer_text, column, columns_of, first, reads_answers
 
 #: Rows whose answers and columns a reward is probed with.
-MOST_GOLDS = 4
+_MOST_GOLDS = 4
 #: Rows among which different gold answers are looked for.
-MOST_LOOKED_AT = 1000
+_MOST_LOOKED_AT = 1000
 #: Seconds that the lab may take before it is left out.
 LAB_SECONDS = 30.0
 #: How the lab shows a message without content, which TRL creates for a tool call.
-NO_CONTENT = shown(None)
+_NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
-OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
-DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
-FIX_GUESS = (
+_OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
+_DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
+_FIX_GUESS = (
     "the lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
     "answers), tags=(…) (the requested format) or lab=False (no lab)."
 )
-FIX_GUESS_IN_TERMINAL = (
+_FIX_GUESS_IN_TERMINAL = (
     "the lab writes gold answers in tags. If your task differs, try the reward with `grpo-check probe "
     "FILE.py:function` and its options --answers, --answer-column and --tags, and leave this out with --ignore."
 )
@@ -148,7 +148,7 @@ class Lab(NamedTuple):
 
 
 @once
-def lab_result(run: PlannedRun) -> Lab:
+def _lab_result(run: PlannedRun) -> Lab:
     """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
     if not run.functions:
         return Lab([])
@@ -162,7 +162,7 @@ def lab_result(run: PlannedRun) -> Lab:
 
 def _in_the_lab(run: PlannedRun) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
-    subjects, (answers, columns) = run.functions, golds_and_columns(run)
+    subjects, (answers, columns) = run.functions, _golds_and_columns(run)
     weights = run["reward_weights"] or [1.0] * len(run.rewards)
     report = probe(
         subjects,
@@ -186,22 +186,22 @@ def _counts(run: PlannedRun, fault: Finding) -> bool:
     neither does what it finds of a right or a wrong answer.
     """
     other_kind = ("chat_only" if run.chat else "string_only") if run.train else ""
-    guessed = not run.train and (fault.severity != "error" or fault.code in OF_ANSWERS)
+    guessed = not run.train and (fault.severity != "error" or fault.code in _OF_ANSWERS)
     return fault.code != other_kind and not guessed
 
 
 def _from_lab(run: PlannedRun, fault: Finding, about: list[Callable]) -> Finding:
     """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
-    severity, fixes = fault.severity, [*fault.fixes, DETAILS]
+    severity, fixes = fault.severity, [*fault.fixes, _DETAILS]
     if fault.fixes == dead.fixes:  # they name arguments of probe
-        fixes = [DETAILS]
-    guess = FIX_GUESS_IN_TERMINAL if run.values.from_yaml else FIX_GUESS
+        fixes = [_DETAILS]
+    guess = _FIX_GUESS_IN_TERMINAL if run.values.from_yaml else _FIX_GUESS
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
-    elif fault.code == "raises" and fault.seen == NO_CONTENT:
+    elif fault.code == "raises" and fault.seen == _NO_CONTENT:
         severity = "warning"
         fixes = ["ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."]
-    elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
+    elif fault.code in _OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fixes = "warning", [guess, *fixes]
     elif fault.code == "dead":
         fixes.append(guess)
@@ -229,7 +229,7 @@ def why_no_lab(run: PlannedRun) -> str:
     """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
     if run.rewards is not None and not run.functions:
         return ""
-    return why_untried(run) or lab_result(run).unfinished
+    return why_untried(run) or _lab_result(run).unfinished
 
 
 def models(run: PlannedRun) -> dict[str, str]:
@@ -241,27 +241,27 @@ def models(run: PlannedRun) -> dict[str, str]:
 def notes(run: PlannedRun) -> Iterator[str]:
     """What the lab has done."""
     if run.functions and not why_no_lab(run):
-        yield lab_result(run).note
+        yield _lab_result(run).note
 
 
 @rule(
     "error",
     "the reward lab found an error",
     why="the policy finds what such a reward pays for without a correct answer, or the run stops.",
-    fixes=("fix the reward as the finding says.", DETAILS),
+    fixes=("fix the reward as the finding says.", _DETAILS),
     needs=("rewards", "lab"),
     example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
 )
 def reward_broken(run: PlannedRun) -> Iterator[Finding]:
     """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
-    yield from (one for one in lab_result(run).findings if one.severity == "error")
+    yield from (one for one in _lab_result(run).findings if one.severity == "error")
 
 
 @rule(
     "warning",
     "the reward lab found a warning",
     why="the reward may pay for something else than a correct answer, or the lab only guesses what your task asks for.",
-    fixes=("fix the reward as the finding says.", DETAILS, FIX_GUESS),
+    fixes=("fix the reward as the finding says.", _DETAILS, _FIX_GUESS),
     needs=("rewards", "lab"),
     example={"rewards": [exact_reward], "lab": True},
 )
@@ -271,24 +271,24 @@ def reward_weak(run: PlannedRun) -> Iterator[Finding]:
     A reward that does not tell right from wrong is a warning if the weighted sum of all reward functions does: it may
     be partial credit.
     """
-    yield from (one for one in lab_result(run).findings if one.severity != "error")
+    yield from (one for one in _lab_result(run).findings if one.severity != "error")
 
 
-def golds_and_columns(run: PlannedRun) -> tuple[list | None, dict]:
+def _golds_and_columns(run: PlannedRun) -> tuple[list | None, dict]:
     """Gold answers of the first rows that have one, each once, and their other columns."""
     if not run.train:
         return None, {}
-    name, looked_at = run.answer_column, first(run.train, MOST_LOOKED_AT)
+    name, looked_at = run.answer_column, first(run.train, _MOST_LOOKED_AT)
     golds = dict(zip(looked_at, column(run.train, name, looked_at), strict=True))
     texts = {index: str(gold) for index, gold in golds.items() if answer_text(gold)}
     indices = sorted({text: index for index, text in reversed(texts.items())}.values())
-    kept = [run.train[index] for index in (indices or looked_at)[:MOST_GOLDS]]  # images too: these only
+    kept = [run.train[index] for index in (indices or looked_at)[:_MOST_GOLDS]]  # images too: these only
     others = [one for one in _columns_given(run) if one != name]
     return [row[name] for row in kept] if indices else None, {one: [row.get(one) for row in kept] for one in others}
 
 
 def first_row(run: PlannedRun) -> tuple[object, dict]:
     """A gold answer, and the columns of its row."""
-    answers, columns = golds_and_columns(run)
+    answers, columns = _golds_and_columns(run)
     gold = answers[0] if answers else "42"
     return gold, {run.answer_column: gold, **{name: values[0] for name, values in columns.items()}}

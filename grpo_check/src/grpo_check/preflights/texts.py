@@ -10,7 +10,7 @@ from .rows import bad_prompt, column, first, no_prompt, spread
 #: The model's reply in a test conversation.
 REPLY = "The answer is 42"
 #: Prompts in which tokens are looked for that the model lacks.
-MOST_TRIED = 200
+_MOST_TRIED = 200
 #: Faults with which no prompt can be rendered.
 UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 
@@ -200,6 +200,6 @@ def tokenizer_mismatch(run: PlannedRun) -> Iterator[Finding]:
 def _used(run: PlannedRun) -> set[int]:
     """The end, the padding, and the tokens of some prompts."""
     used = {run.tokenizer.eos_token_id, run.tokenizer.pad_token_id} - {None}
-    values = column(run.train, "prompt", first(run.train, MOST_TRIED)) if run.train else []
+    values = column(run.train, "prompt", first(run.train, _MOST_TRIED)) if run.train else []
     texts = [prompt_text(run, value) for value in values if value]
     return used.union(*run.tokenizer(texts, add_special_tokens=False)["input_ids"]) if texts else used

@@ -24,35 +24,35 @@ from .rows import column, spread
 from .texts import UNRENDERED, render, why_unrendered
 
 #: Prompts whose end is looked at; a system prompt may turn thinking on or off.
-MOST_ENDS = 16
+_MOST_ENDS = 16
 #: What is put after a message to find where the template goes on. No template writes it.
 MARK = "\u2063the message ends here\u2063"
 #: A tag that opens: ``<think>``, ``[THINK]``, ``◁think▷``.
 TAG = re.compile(r"<([A-Za-z][\w:-]{0,40})>|\[([A-Za-z][\w:-]{0,40})\]|◁([A-Za-z][\w:-]{0,40})▷")
 #: Parts of the names that tags around reasoning have.
-REASONING_NAMES = ("think", "thought", "reason", "working", "scratch", "analy", "reflect")
+_REASONING_NAMES = ("think", "thought", "reason", "working", "scratch", "analy", "reflect")
 #: Tags whose partner is not the same name with a slash.
-PARTNERS = {form[0].strip(): form[1].strip() for form in FORMS if form[0].strip()}
+_PARTNERS = {form[0].strip(): form[1].strip() for form in FORMS if form[0].strip()}
 #: Tokens below which most thoughts of a real model are cut off. A model card reports a mean of 1,399 for thought and
 #: answer together (Qwen3-1.7B on GSM8K, in QThink-Qwen3-1.7B-GSM8k); Qwen recommends room for 32,768.
-THOUGHT_TOKENS = 1024
+_THOUGHT_TOKENS = 1024
 THOUGHT = "15 + 27 is what is asked for, and I add it up."
 #: Chat templates for the examples: one opens a thought as DeepSeek-R1's does, one closes it as Qwen3's does.
 TURNS = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-OPENS_THOUGHT = TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n[THINK]{% endif %}"
-CLOSES_THOUGHT = TURNS + (
+_OPENS_THOUGHT = TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n[THINK]{% endif %}"
+_CLOSES_THOUGHT = TURNS + (
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
     "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
 )
 
 
-def both_tags(completions: list, **kwargs: object) -> list[float]:
+def _both_tags(completions: list, **kwargs: object) -> list[float]:
     """A reward of the examples that needs both tags in the completion."""
     texts = [one[0]["content"] or "" for one in completions]
     return [float("[THINK]" in text and "[/THINK]" in text) for text in texts]
 
 
-class Opened(NamedTuple):
+class _Opened(NamedTuple):
     """A tag that the prompt opens for the model, its partner, and whether the prompt closes it as well."""
 
     tag: str
@@ -86,7 +86,7 @@ rule = adding_to(RULES, needs=("tokenizer",))
         "set enable_thinking in chat_template_kwargs as your rewards need it.",
     ),
     unless=UNRENDERED,
-    example={"tokenizer": {"chat_template": OPENS_THOUGHT}, "rewards": [both_tags], "lab": True},
+    example={"tokenizer": {"chat_template": _OPENS_THOUGHT}, "rewards": [_both_tags], "lab": True},
 )
 def prefilled_think(run: PlannedRun) -> Iterator[Finding]:
     """It renders some prompts and, if they end with a thinking tag, tries the rewards on completions that fit them."""
@@ -116,7 +116,7 @@ def _prefilled(run: PlannedRun) -> list[tuple[str, Finding | None]]:
     return judged
 
 
-def _tried(run: PlannedRun, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
+def _tried(run: PlannedRun, end: _Opened) -> tuple[list[tuple[str, Paid]], str]:
     """What each reward pays for, by name; or nothing, and why the rewards could not be tried."""
     untried = why_untried(run)
     try:
@@ -125,7 +125,7 @@ def _tried(run: PlannedRun, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
         return [], f"one of them took over {LONGEST_CALL:g} s"
 
 
-def opened(run: PlannedRun, prompt: "str | list[dict]", **changed: object) -> Opened | None:
+def opened(run: PlannedRun, prompt: "str | list[dict]", **changed: object) -> _Opened | None:
     """The reasoning tag with which what the model reads of a prompt ends, or None.
 
     Args:
@@ -138,8 +138,8 @@ def opened(run: PlannedRun, prompt: "str | list[dict]", **changed: object) -> Op
     if not tags or not _is_reasoning(run, prompt, tags[-1][0]):
         return None
     tag, rest = tags[-1][0], end[tags[-1].end() :]
-    partner = PARTNERS.get(tag) or (f"<end_{tag[7:]}" if tag.startswith("<start_") else f"{tag[0]}/{tag[1:]}")
-    return Opened(tag, partner, partner in rest)
+    partner = _PARTNERS.get(tag) or (f"<end_{tag[7:]}" if tag.startswith("<start_") else f"{tag[0]}/{tag[1:]}")
+    return _Opened(tag, partner, partner in rest)
 
 
 @rule(
@@ -148,15 +148,15 @@ def opened(run: PlannedRun, prompt: "str | list[dict]", **changed: object) -> Op
     why="a real model's thought often takes more than 1,000 tokens, and a completion that is cut off has no answer.",
     fixes=(
         "turn thinking off, in training and in evaluation: chat_template_kwargs={'enable_thinking': False}.",
-        f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end.",
+        f"raise max_completion_length to {2 * _THOUGHT_TOKENS} or more, or let the pilot measure how many end.",
     ),
     unless=UNRENDERED,
-    example={"tokenizer": {"chat_template": CLOSES_THOUGHT}},
+    example={"tokenizer": {"chat_template": _CLOSES_THOUGHT}},
 )
 def short_thoughts(run: PlannedRun) -> Iterator[Finding]:
     """It looks at the chat template: whether it opens a thought, or closes one only with enable_thinking=False."""
     limit, prompts = run["max_completion_length"], _first_prompts(run)
-    if limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
+    if limit >= _THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
         return
     what = f"thinking is on, and max_completion_length is {limit}."
     stays_on = any(thinks(run, prompt, enable_thinking=False) for prompt in prompts)
@@ -179,13 +179,13 @@ def _first_prompts(run: PlannedRun) -> list["str | list[dict]"]:
     """Prompts of the dataset, spread over its rows; without a dataset, one that stands for them."""
     if not run.train:
         return [[{"role": "user", "content": "What is 15 + 27?"}]]
-    return [one for one in column(run.train, "prompt", spread(run.train, MOST_ENDS)) if one]
+    return [one for one in column(run.train, "prompt", spread(run.train, _MOST_ENDS)) if one]
 
 
 def _is_reasoning(run: PlannedRun, prompt: "str | list[dict]", tag: str) -> bool:
     """Whether a tag is there for reasoning: by its name, or as it is asked for; ``<start_of_turn>`` is not."""
     asked = "" if isinstance(prompt, str) else " ".join(str(turn.get("content")) for turn in prompt)
-    return any(part in tag.lower() for part in REASONING_NAMES) or tag in asked or tag in "".join(run.tags or ())
+    return any(part in tag.lower() for part in _REASONING_NAMES) or tag in asked or tag in "".join(run.tags or ())
 
 
 def _text_end(run: PlannedRun, prompt: str) -> str:
@@ -218,7 +218,7 @@ def _trained_on(run: PlannedRun) -> list[Callable]:
     return [r for r, weight in zip(run.rewards, weights, strict=True) if weight and r in run.functions]
 
 
-def _completions(run: PlannedRun, end: Opened, gold: object) -> dict[str, list[str]]:
+def _completions(run: PlannedRun, end: _Opened, gold: object) -> dict[str, list[str]]:
     """Completions with thinking, in every common answer format, by what they begin with or lack."""
     forms = [*([read_tags(run.tags)] if run.tags is not None else []), *FORMS]
     answers = dict.fromkeys(f"{form.before_answer}{gold}{form.after_answer}" for form in forms)
@@ -234,7 +234,7 @@ def _completions(run: PlannedRun, end: Opened, gold: object) -> dict[str, list[s
     }
 
 
-def _paid(run: PlannedRun, reward: Callable, end: Opened) -> Paid:
+def _paid(run: PlannedRun, reward: Callable, end: _Opened) -> Paid:
     """Which completions with thinking a reward scores above those that answer nothing."""
     gold, columns = first_row(run)
     kinds = _completions(run, end, gold[0] if isinstance(gold, list) and gold else gold)
@@ -252,7 +252,7 @@ def _paid(run: PlannedRun, reward: Callable, end: Opened) -> Paid:
 
 
 def _open(
-    run: PlannedRun, prompt: "str | list[dict]", said: str, end: Opened, paid: list[tuple[str, Paid]], untried: str
+    run: PlannedRun, prompt: "str | list[dict]", said: str, end: _Opened, paid: list[tuple[str, Paid]], untried: str
 ) -> Finding | None:
     """The finding where the prompt opens a tag and leaves it open."""
     strict = [name for name, one in paid if one.needs_both]
@@ -272,7 +272,7 @@ def _open(
 
 
 def _closed(
-    run: PlannedRun, prompt: "str | list[dict]", said: str, end: Opened, paid: list[tuple[str, Paid]]
+    run: PlannedRun, prompt: "str | list[dict]", said: str, end: _Opened, paid: list[tuple[str, Paid]]
 ) -> Finding | None:
     """The finding where the prompt opens and closes a tag, and a reward needs it in the completion."""
     strict = " and ".join(name for name, one in paid if one.needs_both)
@@ -285,7 +285,7 @@ def _closed(
     return found(f"{said}, so a completion contains neither.", *fixes, why=why)
 
 
-def _ways_out(run: PlannedRun, prompt: "str | list[dict]", end: Opened) -> list[str]:
+def _ways_out(run: PlannedRun, prompt: "str | list[dict]", end: _Opened) -> list[str]:
     """The fixes; the first one keeps the thinking."""
     optional = f"in a regular expression: ({end.tag})?"
     ways = [f"use a reward that accepts completions with and without the first {end.tag!r} ({optional})."]

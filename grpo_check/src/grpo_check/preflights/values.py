@@ -12,11 +12,11 @@ from typing import Literal, Union, get_args, get_origin, get_type_hints
 #: A larger number is a typo.
 LARGEST = 10**15
 #: Numbers that may be infinite; they then clip nothing.
-MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
+_MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
 #: What `GRPOConfig` accepts beyond its hints.
 ALSO = {"scale_rewards": bool, "max_completion_length": float}
 #: Words that argparse, as transformers sets it up, reads as a switch.
-SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def defaults_of(kind: type) -> dict:
@@ -96,7 +96,7 @@ def _is_beyond(name: str, value: object) -> bool:
         return any(_is_beyond(name, one) for one in value)
     if not isinstance(value, Real) or abs(value) <= LARGEST:
         return False
-    return not (value == math.inf and name in MAY_BE_INFINITE)
+    return not (value == math.inf and name in _MAY_BE_INFINITE)
 
 
 def kinds_of(hint: object) -> set:
@@ -121,7 +121,7 @@ def _number(text: str, hint: object) -> int | float | bool | None:
     """A text as the number or the switch that is wanted, or None."""
     kinds = kinds_of(hint)
     if kinds == {bool}:
-        return SWITCHES.get(text.lower())
+        return _SWITCHES.get(text.lower())
     if not kinds <= {int, float}:
         return None
     for kind in (one for one in (int, float) if one in kinds):  # 512 stays a whole number

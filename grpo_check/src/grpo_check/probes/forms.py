@@ -46,7 +46,7 @@ class BareForm(Form):
         return f"{self.write('', '…')} and nothing else"
 
 
-#: The formats that the lab tries by default, the one of this course first.
+#: The formats that the lab tries by default; the first is asked for where nothing else is known.
 FORMS = (
     Form(*TAGS),
     Form("<reasoning>\n", "\n</reasoning>\n", "<answer>\n", "\n</answer>\n"),

@@ -24,7 +24,7 @@ from .summary import UNKNOWN, Paid, Verdict, curves_of, most_paid, verdicts_of, 
 #: The first line of every page that this module writes; a file without it is not replaced.
 MARK = "<!doctype html><!-- grpo-check replay -->"
 #: What could end the block of data or begin markup, and two signs that JavaScript once took for ends of lines.
-ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 @dataclass
@@ -47,14 +47,14 @@ def write_replay(recording: Recording, file: str | Path) -> tuple[str, ...]:
     file = Path(file)
     run = run_of(recording)
     try:
-        refuse_to_replace(file)
-        write_whole(file, page_of([run], recording.name))
+        _refuse_to_replace(file)
+        _write_whole(file, page_of([run], recording.name))
     except OSError as error:
         raise CourseError(f"{str(file)!r} cannot be written: {error.strerror}. Choose another --output.") from error
     return run["notes"]
 
 
-def write_whole(file: Path, text: str) -> None:
+def _write_whole(file: Path, text: str) -> None:
     """Write a file that is either whole or as it was before."""
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -64,7 +64,7 @@ def write_whole(file: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def refuse_to_replace(file: Path) -> None:
+def _refuse_to_replace(file: Path) -> None:
     """Raise an error for a file that is not a page of this command."""
     if file.is_dir():
         raise CourseError(f"{str(file)!r} is a folder. Give --output the name of a file, such as replay.html.")
@@ -88,7 +88,7 @@ def page_of(runs: Sequence[dict], title: str) -> str:
         "policy": policy_of(style, script),
         "title": html.escape(title),
         "style": style,
-        "data": as_block(runs),
+        "data": _as_block(runs),
         "script": script,
     }
     head, *rest = room.joinpath("page.html").read_text("utf-8").split("{{")  # a text that is put in is not read again
@@ -104,30 +104,30 @@ def runs_of(page: str) -> list[dict]:
 def policy_of(style: str, script: str) -> str:
     """The content security policy: nothing is loaded, and only this style and this script are used."""
     return (
-        f"default-src 'none'; style-src '{digest_of(style)}'; script-src '{digest_of(script)}'; "
+        f"default-src 'none'; style-src '{_digest_of(style)}'; script-src '{_digest_of(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def digest_of(text: str) -> str:
+def _digest_of(text: str) -> str:
     """How a policy names an element by its content."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def as_block(data: object) -> str:
+def _as_block(data: object) -> str:
     r"""JSON that is safe inside a script element.
 
-    >>> as_block("</script>")
+    >>> _as_block("</script>")
     '"\\u003c/script\\u003e"'
     """
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(ESCAPED)
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_ESCAPED)
 
 
 def run_of(recording: Recording) -> dict:
     """A recording as data for the page."""
     weights, note = weights_of(recording)
     kept, texts = fitted(recording.noting(note)), Texts()
-    steps = [step_of(step, weights, texts) for step in kept.steps]
+    steps = [_step_of(step, weights, texts) for step in kept.steps]
     return {
         "name": kept.name,
         "rewards": kept.rewards,
@@ -142,18 +142,18 @@ def run_of(recording: Recording) -> dict:
             {"label": curve.label, "kind": curve.kind, "points": [[step, exact(value)] for step, value in curve.points]}
             for curve in curves_of(recording, weights)
         ],
-        "verdicts": list(map(verdict_of, verdicts_of(recording.log))),
-        "paid": [paid_of(paid, texts) for paid in most_paid(recording, weights)],
+        "verdicts": list(map(_verdict_of, verdicts_of(recording.log))),
+        "paid": [_paid_of(paid, texts) for paid in most_paid(recording, weights)],
         "texts": list(texts.numbers),
     }
 
 
-def step_of(step: Step, weights: Sequence[float], texts: Texts) -> dict:
+def _step_of(step: Step, weights: Sequence[float], texts: Texts) -> dict:
     """A step as data."""
-    return {"step": step.number, "groups": [group_of(group, weights, texts) for group in step.groups]}
+    return {"step": step.number, "groups": [_group_of(group, weights, texts) for group in step.groups]}
 
 
-def group_of(group: Group, weights: Sequence[float], texts: Texts) -> dict:
+def _group_of(group: Group, weights: Sequence[float], texts: Texts) -> dict:
     """A group as data, sorted by advantage, or by what was earned where no advantage was logged."""
 
     def order(each: Completion) -> tuple[float, float]:
@@ -182,13 +182,13 @@ def exact(value: float) -> float:
     return float(f"{value:.7g}")
 
 
-def paid_of(paid: Paid, texts: Texts) -> dict:
+def _paid_of(paid: Paid, texts: Texts) -> dict:
     """One of the most paid texts as data."""
     shown = texts.number(without_middle(paid.text))
     return {"text": shown, "reward": short(paid.reward), "times": paid.times, "steps": [paid.steps[0], paid.steps[-1]]}
 
 
-def verdict_of(verdict: Verdict) -> dict:
+def _verdict_of(verdict: Verdict) -> dict:
     """A verdict as data."""
     finding = verdict.finding
     names = ("code", "severity", "what", "seen", "why", "fixes")

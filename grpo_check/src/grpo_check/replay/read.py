@@ -20,12 +20,12 @@ MOST_STEPS, MOST_BYTES = 1000, 200_000_000
 #: Columns that are neither rewards nor the user's own.
 KNOWN = {"step", "prompt", "completion", "advantage"}
 #: The user's own columns that are shown.
-MOST_EXTRAS = 6
-SWITCH = "GRPOConfig(log_completions=True)"
+_MOST_EXTRAS = 6
+_SWITCH = "GRPOConfig(log_completions=True)"
 #: A file this much older than that of the step before is of another run; copying a folder reorders files, too.
-OLDER = 60  # seconds
+_OLDER = 60  # seconds
 #: A log this much newer than all completions is of another run; saving a large model can take many minutes.
-LATER = 3600  # seconds
+_LATER = 3600  # seconds
 #: Where a trainer and `HealthCallback` leave the log of a run; one in another folder below is of another run.
 LOGS = tuple(f"{place}trainer_state.json" for place in ("", "checkpoint-*/", "lost-at-step-*/", "health/"))
 #: The values of each column.
@@ -49,36 +49,36 @@ def read_run(folder: str | Path, log: str | Path | None = None, correctness: Seq
         raise CourseError(f"{str(folder)!r} {kind}. Pass the output_dir of a run.")
     require("replay", OF_TABLES)
     try:
-        return recording_of(folder, Path(log) if log else None, correctness)
+        return _recording_of(folder, Path(log) if log else None, correctness)
     except OSError as error:
         raise CourseError(f"{str(error.filename or folder)!r} cannot be read: {error.strerror}.") from error
 
 
-def recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str]) -> Recording:
+def _recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str]) -> Recording:
     """A run from a folder that exists."""
-    files = completions_in(folder)
+    files = _completions_in(folder)
     home = next(iter(files.values())).parent.parent if files else run_folder(folder)
-    history, log, trouble = history_in(home, log_file, correctness)
-    if files and not logs_none(log):
-        recording = from_files(home, *without_evaluations(files, history), log)
+    history, log, trouble = _history_in(home, log_file, correctness)
+    if files and not _logs_none(log):
+        recording = _from_files(home, *_without_evaluations(files, history), log)
     elif samples := samples_in(home):
         recording = read_samples(home, samples, log)
     else:
-        raise CourseError(nothing_in(folder, log))
-    return recording.noting(trouble, still_going_on(recording))
+        raise CourseError(_nothing_in(folder, log))
+    return recording.noting(trouble, _still_going_on(recording))
 
 
 def has_samples(folder: Path, log: Log | None = None) -> bool:
     """Whether a run left anything to replay."""
-    return ((folder / "completions").is_dir() and not logs_none(log)) or bool(samples_in(folder))
+    return ((folder / "completions").is_dir() and not _logs_none(log)) or bool(samples_in(folder))
 
 
-def logs_none(log: Log | None) -> bool:
+def _logs_none(log: Log | None) -> bool:
     """Whether `HealthCallback` saw that a run logs no completions; those in its folder are of an earlier one."""
     return log is not None and bool(log.checked("no_completions"))
 
 
-def history_in(home: Path, file: Path | None, correctness: Sequence[str]) -> tuple[list[dict], Log | None, str]:
+def _history_in(home: Path, file: Path | None, correctness: Sequence[str]) -> tuple[list[dict], Log | None, str]:
     """The entries of a run's log, the same as a `Log`, and what is wrong where the folder has none."""
     try:
         history = read_log(file or find_file(home, LOGS))
@@ -89,7 +89,7 @@ def history_in(home: Path, file: Path | None, correctness: Sequence[str]) -> tup
         return [], None, f"There are no health verdicts, because no log could be read: {error}"
 
 
-def without_evaluations(files: dict[int, Path], history: list[dict]) -> tuple[dict[int, Path], str]:
+def _without_evaluations(files: dict[int, Path], history: list[dict]) -> tuple[dict[int, Path], str]:
     """The files with completions of the training, and a note on the others.
 
     At a step with an evaluation, TRL writes the file again, with the completions of the evaluation.
@@ -110,7 +110,7 @@ def run_folder(folder: Path) -> Path:
     return folder.resolve().parent if inside else folder
 
 
-def completions_in(folder: Path) -> dict[int, Path]:
+def _completions_in(folder: Path) -> dict[int, Path]:
     """The files with completions, by their step.
 
     Raises:
@@ -128,23 +128,23 @@ def completions_in(folder: Path) -> dict[int, Path]:
     return dict(sorted((int(FILE.fullmatch(path.name)[1]), path) for path in kept))
 
 
-def nothing_in(folder: Path, log: Log | None) -> str:
+def _nothing_in(folder: Path, log: Log | None) -> str:
     """Why there is nothing to replay."""
     found = "a log of a GRPO run, but no completions of it" if log else "no completions and no log of a GRPO run"
     return (
-        f"{str(folder)!r} has {found}. GRPOTrainer writes them to output_dir/completions with {SWITCH}; HealthCallback "
-        "with held-out rows writes samples of its own. Another trainer, such as SFTTrainer, writes neither."
+        f"{str(folder)!r} has {found}. GRPOTrainer writes them to output_dir/completions with {_SWITCH}; "
+        "HealthCallback with held-out rows writes samples of its own. Another trainer (SFTTrainer) writes neither."
     )
 
 
-def from_files(home: Path, files: dict[int, Path], evaluations: str, log: Log | None) -> Recording:
+def _from_files(home: Path, files: dict[int, Path], evaluations: str, log: Log | None) -> Recording:
     """A recording from the files that TRL wrote.
 
     Raises:
         CourseError: none of them can be read, or they have no completions.
     """
-    chosen = affordable(files)
-    read = {step: table_in(files[step]) for step in chosen}
+    chosen = _affordable(files)
+    read = {step: _table_in(files[step]) for step in chosen}
     tables = {step: table for step, table in read.items() if table is not None and any(table.values())}
     if not tables:
         place = str(home / "completions")
@@ -155,23 +155,23 @@ def from_files(home: Path, files: dict[int, Path], evaluations: str, log: Log | 
             f"the files in {str(home / 'completions')!r} have no column 'completion', only {', '.join(columns)}; "
             "another program wrote them."
         )
-    rewards = reward_columns(tables, columns, log)
-    extras = tuple(name for name in columns if name not in KNOWN and name not in rewards)[:MOST_EXTRAS]
-    steps = steps_of(tables, rewards, extras)
-    once = without_repeats(steps)
+    rewards = _reward_columns(tables, columns, log)
+    extras = tuple(name for name in columns if name not in KNOWN and name not in rewards)[:_MOST_EXTRAS]
+    steps = _steps_of(tables, rewards, extras)
+    once = _without_repeats(steps)
     return Recording(home.resolve().name, rewards, extras, once, log).noting(
         unread([step for step, table in read.items() if table is None], files),
         missing(columns, rewards),
         evaluations,
-        of_two_runs(files),
-        of_earlier_run(home, files),
+        _of_two_runs(files),
+        _of_earlier_run(home, files),
         f"{len(steps) - len(once)} step(s) logged the completions of the step before again, because TRL reuses them "
         "(num_iterations, steps_per_generation). They are shown once." * (len(once) < len(steps)),
         f"The run logged {len(files):,} steps; {len(chosen):,} of them are in this page." * (len(files) > len(chosen)),
     )
 
 
-def affordable(files: dict[int, Path]) -> list[int]:
+def _affordable(files: dict[int, Path]) -> list[int]:
     """The steps to read: all of them, or so many that time and memory stay bounded."""
     each = sum(file.stat().st_size for file in files.values()) / len(files)
     return spread(list(files), min(MOST_STEPS, max(2, int(MOST_BYTES / max(each, 1)))))
@@ -188,7 +188,7 @@ def spread(values: list, most: int) -> list:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)] if most > 1 else values[:1]
 
 
-def table_in(file: Path) -> Table | None:
+def _table_in(file: Path) -> Table | None:
     """A file of completions, None where it cannot be read, as while it is being written."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -201,12 +201,12 @@ def table_in(file: Path) -> Table | None:
         return None
 
 
-def reward_columns(tables: dict[int, Table], columns: list[str], log: Log | None) -> tuple[str, ...]:
+def _reward_columns(tables: dict[int, Table], columns: list[str], log: Log | None) -> tuple[str, ...]:
     """The columns with rewards: those that the log names, otherwise all with numbers, or with nothing but None."""
     logged = [*log.rewards, *log.unscored] if log else []
     if known := tuple(name for name in columns if name in logged):
         return known
-    return tuple(name for name in columns if name not in KNOWN and all(map(is_score, values_of(tables, name))))
+    return tuple(name for name in columns if name not in KNOWN and all(map(_is_score, values_of(tables, name))))
 
 
 def values_of(tables: dict[int, Table], name: str) -> list:
@@ -214,19 +214,19 @@ def values_of(tables: dict[int, Table], name: str) -> list:
     return [value for table in tables.values() for value in table.get(name, ())]
 
 
-def is_score(value: object) -> bool:
+def _is_score(value: object) -> bool:
     """Whether a value can be that of a reward, which is None where a function did not score a completion."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def steps_of(tables: dict[int, Table], rewards: tuple[str, ...], extras: tuple[str, ...]) -> tuple[Step, ...]:
+def _steps_of(tables: dict[int, Table], rewards: tuple[str, ...], extras: tuple[str, ...]) -> tuple[Step, ...]:
     """The steps with their groups."""
     rows = {step: rows_of(table, rewards, extras) for step, table in sorted(tables.items())}
-    size = group_size(rows)
-    return tuple(Step(step, tuple(groups_of(found, size))) for step, found in rows.items())
+    size = _group_size(rows)
+    return tuple(Step(step, tuple(_groups_of(found, size))) for step, found in rows.items())
 
 
-def without_repeats(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _without_repeats(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps without those whose completions are the ones of the step before."""
     return (*steps[:1], *(step for before, step in pairwise(steps) if step.groups != before.groups))
 
@@ -243,51 +243,51 @@ def rows_of(table: Table, rewards: tuple[str, ...], extras: tuple[str, ...]) -> 
     each = zip(column("prompt"), column("completion"), scores, column("advantage"), others, strict=True)
     return [
         (
-            text_of(prompt),
+            _text_of(prompt),
             Completion(
-                said_in(completion),
+                _said_in(completion),
                 tuple(map(number_of, paid)),
                 number_of(advantage),
-                tuple(text_of(value)[:EXTRA_LENGTH] for value in further),
+                tuple(_text_of(value)[:EXTRA_LENGTH] for value in further),
             ),
         )
         for prompt, completion, paid, advantage, further in each
     ]
 
 
-def said_in(completion: object) -> str:
+def _said_in(completion: object) -> str:
     """A completion as text: since TRL 1.15, it is logged as messages, of which there is one unless tools were called.
 
-    >>> said_in("4"), said_in([{"role": "assistant", "content": "4"}])
+    >>> _said_in("4"), _said_in([{"role": "assistant", "content": "4"}])
     ('4', '4')
     """
     one = isinstance(completion, list) and len(completion) == 1 and isinstance(completion[0], dict)
     alone = one and completion[0].keys() == {"role", "content"}
-    return text_of(completion[0]["content"] if alone else completion)
+    return _text_of(completion[0]["content"] if alone else completion)
 
 
-def text_of(value: object) -> str:
+def _text_of(value: object) -> str:
     """A cell as text; messages as their contents.
 
-    >>> text_of([{"role": "assistant", "content": "4"}]), text_of(None), text_of({"a": 1})
+    >>> _text_of([{"role": "assistant", "content": "4"}]), _text_of(None), _text_of({"a": 1})
     ('assistant: 4', '', '{"a": 1}')
     """
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list) and value and all(isinstance(part, dict) and "role" in part for part in value):
-        return "\n".join(f"{part['role']}: {text_of(part.get('content'))}" for part in value)
+        return "\n".join(f"{part['role']}: {_text_of(part.get('content'))}" for part in value)
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 
 
-def group_size(rows: dict[int, list[tuple[str, Completion]]]) -> int:
+def _group_size(rows: dict[int, list[tuple[str, Completion]]]) -> int:
     """The completions of one prompt: the most frequent number of rows with the same prompt in a row."""
     runs = Counter(len(list(run)) for found in rows.values() for _, run in groupby(found, key=lambda row: row[0]))
     return runs.most_common(1)[0][0]
 
 
-def groups_of(rows: list[tuple[str, Completion]], size: int) -> list[Group]:
+def _groups_of(rows: list[tuple[str, Completion]], size: int) -> list[Group]:
     """The groups of one step. A prompt that was drawn twice in a row has two groups."""
     groups = []
     for prompt, run in groupby(rows, key=lambda row: row[0]):
@@ -311,21 +311,21 @@ def missing(columns: list[str], rewards: tuple[str, ...]) -> str:
     return f"The files have no {' and no '.join(lost)}; older versions of TRL wrote fewer columns." if lost else ""
 
 
-def of_two_runs(files: dict[int, Path]) -> str:
+def _of_two_runs(files: dict[int, Path]) -> str:
     """That an earlier and longer run wrote into the same folder."""
     times = {step: file.stat().st_mtime for step, file in files.items()}
-    old = next((after for before, after in pairwise(times) if times[after] < times[before] - OLDER), None)
+    old = next((after for before, after in pairwise(times) if times[after] < times[before] - _OLDER), None)
     return "" if old is None else f"From step {old} on, the files are older: an earlier run may have written them."
 
 
-def of_earlier_run(home: Path, files: dict[int, Path]) -> str:
+def _of_earlier_run(home: Path, files: dict[int, Path]) -> str:
     """That the newest run in a folder may have logged no completions."""
     newest = max((log.stat().st_mtime for place in LOGS for log in home.glob(place)), default=0)
-    is_later = newest > max(file.stat().st_mtime for file in files.values()) + LATER
+    is_later = newest > max(file.stat().st_mtime for file in files.values()) + _LATER
     return "A log in this folder is much newer than the completions: an earlier run may have written these." * is_later
 
 
-def still_going_on(recording: Recording) -> str:
+def _still_going_on(recording: Recording) -> str:
     """That the log ends before the completions do."""
     log, last = recording.log, recording.steps[-1].number
     if log is None or log.step >= last:

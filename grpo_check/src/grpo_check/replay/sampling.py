@@ -8,7 +8,7 @@ from .read import spread
 from .records import Completion, Group, Recording, Step
 
 #: Bytes of the completions in a page; the whole page stays below 10 MB.
-BUDGET = 8_000_000
+_BUDGET = 8_000_000
 #: Characters of a longer text that are kept, from its start and from its end.
 HEAD, TAIL = 3000, 1000
 #: Bytes of a row without its texts and rewards, of each reward and of each further value, at most.
@@ -23,14 +23,14 @@ class Cut(Completion):
     length: int = 0
 
 
-def fitted(recording: Recording, budget: int = BUDGET) -> Recording:
+def fitted(recording: Recording, budget: int = _BUDGET) -> Recording:
     """The recording, or as much of it as fits: shorter texts first, then fewer groups in a step, then fewer steps."""
     shorter = replace(recording, steps=tuple(map(shortened, recording.steps)))
     most = max(len(step.groups) for step in recording.steps)
     sizes: dict[str, int] = {}  # each text is measured once
     for groups, steps in plans(most, len(recording.steps)):
-        smaller = thinned(shorter, groups, steps)
-        if size_of(smaller, sizes) <= budget:
+        smaller = _thinned(shorter, groups, steps)
+        if _size_of(smaller, sizes) <= budget:
             break
     return smaller.noting(*left_out(recording, smaller, groups))
 
@@ -46,7 +46,7 @@ def plans(groups: int, steps: int) -> Iterator[tuple[int, int]]:
     yield 1, 1
 
 
-def thinned(recording: Recording, groups: int, steps: int) -> Recording:
+def _thinned(recording: Recording, groups: int, steps: int) -> Recording:
     """A recording with fewer steps, and fewer groups in each."""
     kept = spread(list(recording.steps), steps)
     fewer = tuple(replace(step, groups=tuple(spread(list(step.groups), groups))) for step in kept)
@@ -77,17 +77,17 @@ def without_middle(text: str) -> str:
     return text if gone <= 0 else f"{text[:HEAD]}\n[… {gone:,} characters are left out here …]\n{text[-TAIL:]}"
 
 
-def size_of(recording: Recording, sizes: dict[str, int]) -> int:
+def _size_of(recording: Recording, sizes: dict[str, int]) -> int:
     """The bytes that the completions of a recording need in the page; equal texts are stored once."""
     rows = [each for step in recording.steps for each in step.completions]
     texts = {group.prompt for step in recording.steps for group in step.groups}
     texts |= {text for each in rows for text in (each.text, *each.extras)}
-    sizes |= {text: stored_size(text) for text in texts - sizes.keys()}
+    sizes |= {text: _stored_size(text) for text in texts - sizes.keys()}
     row = ROW + REWARD * len(recording.rewards) + EXTRA * len(recording.extras)
     return sum(map(sizes.get, texts)) + row * len(rows)
 
 
-def stored_size(text: str) -> int:
+def _stored_size(text: str) -> int:
     """The bytes of a text as the page stores it; ``<``, ``>`` and ``&`` need six each."""
     written = json.dumps(text, ensure_ascii=False)
     return len(written.encode(errors="replace")) + 5 * sum(map(written.count, "<>&"))

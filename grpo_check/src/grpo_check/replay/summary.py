@@ -12,11 +12,11 @@ from ..health.telling import is_early, subjects_of
 from .records import Recording, Step, mean_of
 
 #: Points of a curve.
-MOST_POINTS = 1000
+_MOST_POINTS = 1000
 #: Moments at which a log is judged again; fewer for a log of more than `LONG` entries, where each takes its time.
 MOST_LOOKS, FEWER_LOOKS, LONG = 60, 20, 150
 #: The most paid completions that are listed.
-LISTED = 12
+_LISTED = 12
 #: Totals that differ by less are the same.
 SAME = 1e-6
 UNKNOWN = "No log shows the weights of the rewards, so a sum counts each once. A curve from a log has TRL's own total."
@@ -61,13 +61,13 @@ def weights_of(recording: Recording) -> tuple[tuple[float, ...], str]:
     if recording.held_out or not names:
         return once, ""
     # Older versions of TRL counted a completion that no function scored as 0 in the mean total.
-    if log and (found := solved(*means_of(recording, log)) or solved(*means_of(recording, log, unscored=True))):
+    if log and (found := solved(*_means_of(recording, log)) or solved(*_means_of(recording, log, unscored=True))):
         said = ", ".join(f"{name} {weight:g}" for name, weight in zip(names, found, strict=True))
         return found, "" if found == once else f"The weights of the rewards, worked out from the log: {said}."
     return once, UNKNOWN * (len(names) > 1)
 
 
-def means_of(recording: Recording, log: Log, *, unscored: bool = False) -> tuple[list[list[float]], list[float]]:
+def _means_of(recording: Recording, log: Log, *, unscored: bool = False) -> tuple[list[list[float]], list[float]]:
     """The mean rewards of some steps, one list for each, and the mean total of each.
 
     The log's own means leave out what a function did not score, where TRL counts nothing in the total. So if there is
@@ -118,12 +118,12 @@ def curves_of(recording: Recording, weights: tuple[float, ...]) -> list[Curve]:
     """
     log = recording.log
     covered = log is not None and (log.step >= recording.steps[-1].number or recording.held_out)
-    curves = logged_curves(log, recording.rewards) if covered else counted_curves(recording, weights)
+    curves = _logged_curves(log, recording.rewards) if covered else _counted_curves(recording, weights)
     total = next((curve.points for curve in curves if curve.kind == "reward"), None)
     return [curve for curve in curves if curve.points and (curve.kind != "part" or curve.points != total)]
 
 
-def logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:
+def _logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:
     """The curves of a log."""
     names = [name for name in log.rewards if name in rewards] or list(log.rewards)
     curves = [Curve("reward (total)", "reward", points(log.entries, "reward"))]
@@ -134,7 +134,7 @@ def logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:
         if math.isfinite(check.get("step", math.nan))
     ]
     curves.append(Curve("held-out accuracy", "correctness", held_out))
-    named = [Curve(name, color_of(log.kind(name)), points(log.entries, f"rewards/{name}/mean")) for name in names]
+    named = [Curve(name, _color_of(log.kind(name)), points(log.entries, f"rewards/{name}/mean")) for name in names]
     curves += sorted(named, key=lambda curve: curve.kind != "correctness")
     curves.append(Curve("mean length (tokens)", "length", points(log.entries, "completions/mean_length")))
     curves.append(Curve("tied groups (share)", "tied", points(log.entries, "frac_reward_zero_std")))
@@ -144,11 +144,11 @@ def logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:
 def points(entries: list[dict], key: str) -> Points:
     """A metric at the steps where it was logged, not more than a page can show."""
     found = [(entry["step"], entry[key]) for entry in entries if abs(entry.get(key, float("inf"))) < float("inf")]
-    stride = -(-len(found) // MOST_POINTS) or 1
+    stride = -(-len(found) // _MOST_POINTS) or 1
     return found[::-1][::stride][::-1]
 
 
-def counted_curves(recording: Recording, weights: tuple[float, ...]) -> list[Curve]:
+def _counted_curves(recording: Recording, weights: tuple[float, ...]) -> list[Curve]:
     """The curves that the completions themselves give."""
 
     def curve(label: str, kind: str, value: Callable[[Step], float | None]) -> Curve:
@@ -158,7 +158,7 @@ def counted_curves(recording: Recording, weights: tuple[float, ...]) -> list[Cur
     def reward(index: int) -> Callable[[Step], float | None]:
         return lambda step: mean_of([each.rewards[index] for each in step.completions])
 
-    named = [curve(name, color_of(kind_of(name)), reward(index)) for index, name in enumerate(recording.rewards)]
+    named = [curve(name, _color_of(kind_of(name)), reward(index)) for index, name in enumerate(recording.rewards)]
     total = curve("reward (total)", "reward", lambda step: mean_of([each.total(weights) for each in step.completions]))
     length = curve("mean length (characters)", "length", lambda step: mean_of([len(c.text) for c in step.completions]))
     tied = curve("tied groups (share)", "tied", lambda step: mean_of([float(group.is_tied) for group in step.groups]))
@@ -166,7 +166,7 @@ def counted_curves(recording: Recording, weights: tuple[float, ...]) -> list[Cur
     return [*named, length] if recording.held_out else [total, *named, length, tied]
 
 
-def color_of(kind: str) -> str:
+def _color_of(kind: str) -> str:
     """What a reward's curve means: correctness, or another reward."""
     return "correctness" if kind == "correctness" else "part"
 
@@ -181,7 +181,7 @@ def verdicts_of(log: Log | None) -> list[Verdict]:
     told: set[str] = set()
     verdicts = []
     for length in looks(len(log.entries))[:-1]:
-        early = Log(log.entries[:length], checks_until(log, log.entries[length - 1]["step"]), log.truth)
+        early = Log(log.entries[:length], _checks_until(log, log.entries[length - 1]["step"]), log.truth)
         early.rewards, early.unscored = log.rewards, log.unscored
         for finding in judge(early):
             subjects = subjects_of(finding, early)
@@ -203,7 +203,7 @@ def looks(entries: int) -> list[int]:
     return [round((i + 1) * entries / few) for i in range(few)]
 
 
-def checks_until(log: Log, step: int) -> list[dict]:
+def _checks_until(log: Log, step: int) -> list[dict]:
     """The callback's checks up to a step."""
     return [check for check in log.checks if check.get("step", 0) <= step]
 
@@ -220,4 +220,4 @@ def most_paid(recording: Recording, weights: tuple[float, ...]) -> list[Paid]:
                 found[each.text] = paid = Paid(each.text, total)
             paid.times += 1
             paid.steps.append(step.number)
-    return sorted(found.values(), key=lambda paid: (-round(paid.reward, 4), -paid.times, -paid.steps[-1]))[:LISTED]
+    return sorted(found.values(), key=lambda paid: (-round(paid.reward, 4), -paid.times, -paid.steps[-1]))[:_LISTED]

@@ -31,11 +31,11 @@ def same_text(said: str, gold: object) -> bool:
 
 
 #: Longer texts are compared character by character, spaces included.
-LONGEST_COMPARED = 100_000
+_LONGEST_COMPARED = 100_000
 
 
 def _equal(said: str, gold: str) -> bool:
-    return said == gold or (max(len(said), len(gold)) <= LONGEST_COMPARED and said.split() == gold.split())
+    return said == gold or (max(len(said), len(gold)) <= _LONGEST_COMPARED and said.split() == gold.split())
 
 
 def same_answer(said: str | None, gold: object) -> bool:
@@ -92,13 +92,13 @@ def same_fact(said: str | None, gold: object) -> bool:
 
 def _plain_name(name: str) -> str:
     """A name in lower case, without punctuation and articles; signs that distinguish names stay (C, C++, C#)."""
-    words = MINUS.sub("minus ", name[:500].lower()).translate(PUNCTUATION).split()
+    words = MINUS.sub("minus ", name[:500].lower()).translate(_PUNCTUATION).split()
     return " ".join([word for word in words if word not in {"a", "an", "the"}] or words)
 
 
 MINUS = re.compile(r"(?<!\w)-(?=\d)")
 SIGNS = "".join(set(string.punctuation) - set("+#&"))
-PUNCTUATION = str.maketrans(SIGNS, " " * len(SIGNS))
+_PUNCTUATION = str.maketrans(SIGNS, " " * len(SIGNS))
 
 
 def _same_name(said: str, gold: str) -> bool:

@@ -16,8 +16,8 @@ import re
 
 from ..training.answers import parse_number, unit_name
 
-LONGEST_EXPRESSION = 60
-MOST_EXPONENTS = 2
+_LONGEST_EXPRESSION = 60
+_MOST_EXPONENTS = 2
 #: Letters in an expression, and different ones: sympy takes seconds to simplify fractions of sums of many letters.
 MOST_LETTERS, MOST_VARIABLES = 8, 3
 #: Brackets inside brackets; math-verify's parser takes twice as long for some kinds with each level.
@@ -25,15 +25,15 @@ DEEPEST = 3
 #: Limit of entries in the parser's tables, which grow with each new kind of text; 80,000 take 100 MB.
 MOST_CONTEXTS = 80_000
 
-COMMANDS = r"\\(?:[dtc]?frac|sqrt|pi|cdot|times|div|pm|left|right|infty|circ|alpha|beta|theta|in|cup|cap|[,;!{}%$ ])"
+_COMMANDS = r"\\(?:[dtc]?frac|sqrt|pi|cdot|times|div|pm|left|right|infty|circ|alpha|beta|theta|in|cup|cap|[,;!{}%$ ])"
 #: The accepted language: only commands, single letters, numbers and signs.
-LANGUAGE = re.compile(rf"(?:{COMMANDS}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]|[-+*/^=().,\[\]{{}}|<>\s$%])*")
+LANGUAGE = re.compile(rf"(?:{_COMMANDS}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]|[-+*/^=().,\[\]{{}}|<>\s$%])*")
 #: A harmless exponent: two digits on a number, one on a letter, up to 4 on a bracket; not a tower.
-EXPONENT = re.compile(
+_EXPONENT = re.compile(
     r"(?:(?<=[0-9])\^\{\s*-?[0-9]{1,2}\s*\}|(?<=[0-9A-Za-z])\^(?:\{\s*-?[0-9]\s*\}|-?[0-9](?![0-9]))|"
     r"\^(?:\{\s*(?:[0-4]|[a-z])\s*\}|[0-4](?![0-9])|[a-z]))(?!\s*\^)"
 )
-LETTER = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])|\\(?:alpha|beta|theta)")
+_LETTER = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])|\\(?:alpha|beta|theta)")
 #: Powers in Python's notation, and numbers in a row, which math-verify multiplies ("1 000" is 0). Braces without a
 #: command, and square brackets in other brackets, which its parser takes long to read.
 REJECTED = re.compile(r"\*\*|[0-9]\s+[0-9]|(?<!frac)(?<!sqrt)(?<![}\]^\\])\{|[^a-z\s]\s*\[")
@@ -41,14 +41,14 @@ REJECTED = re.compile(r"\*\*|[0-9]\s+[0-9]|(?<!frac)(?<!sqrt)(?<![}\]^\\])\{|[^a
 ASSIGNMENT = re.compile(r"^[A-Za-z]\s*(?:=|\\in(?![A-Za-z]))")
 DELIMITERS = re.compile(r"^(?:\$+|\\[(\[])|(?:\$+|\\[)\]])$")
 #: A unit at the end. Other text may mean anything.
-UNIT = re.compile(r"(?:\\[,;! ]|~|\s)*\\(?:text|mathrm)\{\s*([A-Za-z]+)\s*\}$")
+_UNIT = re.compile(r"(?:\\[,;! ]|~|\s)*\\(?:text|mathrm)\{\s*([A-Za-z]+)\s*\}$")
 PLAIN = r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:/[0-9]+)?"
 ITEM = rf"(?:\\?[\[({{]|\s)*{PLAIN}(?:\\?[\])}}]|\s)*"
 #: Gold answers that are evaluated: those with a variable, a command or a power, a fraction, and lists of plain numbers.
 #: Other digits and signs may be a date, a score or a telephone number ("2024-01-05", "3-2").
 EVALUATED = re.compile(rf".*[A-Za-z^].*|{PLAIN}|{ITEM}(?:,{ITEM})+", re.DOTALL)
 #: Brackets without brackets inside them.
-BRACKETS = re.compile(r"[\[({][^\[\](){}]*[\])}]")
+_BRACKETS = re.compile(r"[\[({][^\[\](){}]*[\])}]")
 
 
 def is_expression(text: str) -> bool:
@@ -57,12 +57,12 @@ def is_expression(text: str) -> bool:
     >>> is_expression(r"\frac{\sqrt{3}}{2}"), is_expression("9^{9^{9}}"), is_expression("forty-two")
     (True, False, False)
     """
-    if not 0 < len(text) <= LONGEST_EXPRESSION or not LANGUAGE.fullmatch(text) or REJECTED.search(text):
+    if not 0 < len(text) <= _LONGEST_EXPRESSION or not LANGUAGE.fullmatch(text) or REJECTED.search(text):
         return False
-    powers, letters = text.count("^"), LETTER.findall(text)
+    powers, letters = text.count("^"), _LETTER.findall(text)
     return (
-        powers <= MOST_EXPONENTS
-        and len(EXPONENT.findall(text)) == powers
+        powers <= _MOST_EXPONENTS
+        and len(_EXPONENT.findall(text)) == powers
         and len(letters) <= MOST_LETTERS
         and len(set(letters)) <= MOST_VARIABLES
         and text.count("|") in (0, 2)
@@ -87,7 +87,7 @@ def _without_name(text: str) -> str:
 def _bare(text: str) -> str:
     r"""An expression without math delimiters, a leading ``x =``, and a unit in ``\text{…}`` at its end."""
     text = _without_name(text)
-    unit = UNIT.search(text)
+    unit = _UNIT.search(text)
     text = (text[: unit.start()] if unit and unit_name(unit[1]) else text).strip()
     return f"({text})" if _is_list(text) else text  # as a tuple, because math-verify ignores the order of a list
 
@@ -95,7 +95,7 @@ def _bare(text: str) -> str:
 def _is_list(text: str) -> bool:
     """Whether a text has commas outside of all brackets."""
     for _ in range(DEEPEST):
-        text = BRACKETS.sub("", text)
+        text = _BRACKETS.sub("", text)
     return "," in re.sub(r"\\,", "", text)
 
 
@@ -107,7 +107,7 @@ def gold_number(gold: str) -> str | None:
     """
     if parse_number(gold):
         return gold
-    bare = UNIT.sub(r" \1", _without_name(gold)).strip() if len(gold) <= 2 * LONGEST_EXPRESSION else ""
+    bare = _UNIT.sub(r" \1", _without_name(gold)).strip() if len(gold) <= 2 * _LONGEST_EXPRESSION else ""
     return bare if parse_number(bare) else None
 
 
@@ -117,12 +117,14 @@ def same_expression(said: str, gold: str) -> bool:
     >>> same_expression(r"x \in [0, \frac{1}{2})", "[0, 0.5)"), same_expression("(1, 2)", "(2, 1)")
     (True, False)
     """
-    if max(len(said), len(gold)) > 2 * LONGEST_EXPRESSION:
+    if max(len(said), len(gold)) > 2 * _LONGEST_EXPRESSION:
         return False
     said, gold = _bare(said), _bare(gold)
     if not EVALUATED.fullmatch(gold):
         return False
-    if "=" in said or set(LETTER.findall(said)) != set(LETTER.findall(gold)):  # math-verify reads "3t" as 3 with a unit
+    if "=" in said or set(_LETTER.findall(said)) != set(
+        _LETTER.findall(gold)
+    ):  # math-verify reads "3t" as 3 with a unit
         return False
     return is_expression(said) and is_expression(gold) and _verify(said, gold)
 

@@ -13,12 +13,12 @@ from .rewards import is_tied
 from .rule import LOST, LogRule, log_of
 
 #: A known bug of some releases (unsloth#3129). This fix moves to the top if the run uses accumulation.
-ACCUMULATION = (
+_ACCUMULATION = (
     "if gradient_accumulation_steps is above 1, try 1 with the same batch on the device; if the loss stays finite, the "
     "library's accumulation is at fault, so upgrade unsloth and trl."
 )
 #: The error of sampling from weights that are not finite.
-NOT_A_PROBABILITY = "probability tensor contains either `inf`, `nan` or element < 0"
+_NOT_A_PROBABILITY = "probability tensor contains either `inf`, `nan` or element < 0"
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
@@ -30,7 +30,7 @@ rule = adding_to(RULES, LogRule)
     why="a step with such a gradient ruins the weights, and every later step is wasted.",
     fixes=(
         "go back to the last checkpoint.",
-        ACCUMULATION,
+        _ACCUMULATION,
         "fp16: compute in bf16 or fp32 (Gemma 3 overflows fp16).",
         "divide learning_rate by 10.",
         "find the reward that returns inf or nan (grpo-check probe FILE.py:function).",
@@ -45,14 +45,14 @@ def nan(log: Log) -> Iterator[Finding]:
     """
     said, accumulated = _not_a_number(log), max(log.checked("accumulation"), default=1.0)
     if said and accumulated > 1:
-        others = (fix for fix in nan.fixes if fix != ACCUMULATION)
-        yield found("", ACCUMULATION, *others, seen=f"{said}, with gradient_accumulation_steps={accumulated:g}")
+        others = (fix for fix in nan.fixes if fix != _ACCUMULATION)
+        yield found("", _ACCUMULATION, *others, seen=f"{said}, with gradient_accumulation_steps={accumulated:g}")
     elif said:
         yield found(seen=said)
 
 
 def _not_a_number(log: Log) -> str:
-    if NOT_A_PROBABILITY in log.error:
+    if _NOT_A_PROBABILITY in log.error:
         return log.error.strip().splitlines()[0][:160]
     if log.checked("not_finite"):
         return "a trained weight is no longer finite"

@@ -27,7 +27,7 @@ class LogRule(Rule):
         early: whether it is too early to be sure, so that an error is only a warning.
         harmless: whether it finds no problem, but something to note next to any outcome.
         at_the_end: whether `HealthCallback` reports it only when training ends, because it may still change.
-        link: the page, and its heading, that explains the code; "" if there is none.
+        link: the command that explains the code; "" for what needs no explanation.
     """
 
     symptom: str = ""
@@ -36,10 +36,10 @@ class LogRule(Rule):
     early: Callable[[Log], bool] | None = None
     harmless: bool = False
     at_the_end: bool = False
-    link: str = "docs/troubleshooting.md#{code}"
+    link: str = "grpo-check explain {code}"
 
     def __call__(self, log: Log) -> list[Finding]:
-        """What the rule finds, each with its sentence, the step, and a link to the page."""
+        """What the rule finds, each with its sentence, the step, and where to read more."""
         if log.steps < self.steps:
             return []
         findings = super().__call__(log)

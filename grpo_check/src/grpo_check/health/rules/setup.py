@@ -12,14 +12,14 @@ from ..log import Log
 from .rule import ENDLESS, UNPAID, LogRule, log_of
 
 #: The error of vLLM whose share of the GPU is too small, which needs the opposite of the other advice.
-NO_CACHE = "No available memory for the cache blocks"
-MORE_FOR_VLLM = "raise vllm_gpu_memory_utilization (in Unsloth: gpu_memory_utilization), or load a smaller model."
+_NO_CACHE = "No available memory for the cache blocks"
+_MORE_FOR_VLLM = "raise vllm_gpu_memory_utilization (in Unsloth: gpu_memory_utilization), or load a smaller model."
 #: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM; Python.
-MEMORY_TEXTS = (
+_MEMORY_TEXTS = (
     "out of memory",
     "can't allocate memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
-    NO_CACHE,
+    _NO_CACHE,
     "MemoryError",
 )
 #: A call without some of its arguments, as Python reports it: the function, if it has a name, and the arguments.
@@ -27,8 +27,8 @@ MISSING = re.compile(
     r"(?:(?<![\w.<>])([\w.<>]{1,100})\(\) )?missing \d+ required (?:positional|keyword-only) arguments?: (.+)"
 )
 #: What no column provides: TRL 1.14 passes these to rewards by itself, and the last three are not passed to a reward.
-NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments"}
-NOT_COLUMNS |= {"self", "old_hidden_states", "mm_token_type_ids"}
+_NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments"}
+_NOT_COLUMNS |= {"self", "old_hidden_states", "mm_token_type_ids"}
 
 
 RULES: list[LogRule] = []
@@ -53,9 +53,9 @@ rule = adding_to(RULES, LogRule)
 )
 def out_of_memory(log: Log) -> Iterator[Finding]:
     """The error comes from PyTorch, cuBLAS, vLLM or Python itself."""
-    memory = [line.strip() for line in log.error.splitlines() if any(known in line for known in MEMORY_TEXTS)]
+    memory = [line.strip() for line in log.error.splitlines() if any(known in line for known in _MEMORY_TEXTS)]
     if memory:
-        yield found("", *([MORE_FOR_VLLM] if NO_CACHE in memory[0] else []), seen=memory[0][:160])
+        yield found("", *([_MORE_FOR_VLLM] if _NO_CACHE in memory[0] else []), seen=memory[0][:160])
 
 
 @rule(
@@ -77,7 +77,7 @@ def missing_column(log: Log) -> Iterator[Finding]:
     name, columns = call[1] or "a reward", re.findall(r"'(\w+)'", call[2])
     # A reward is a function, or an object with __call__.
     is_reward = name != "main" and ("__" not in name or name.endswith("__call__"))
-    if is_reward and not NOT_COLUMNS.intersection(columns):
+    if is_reward and not _NOT_COLUMNS.intersection(columns):
         needs = f"the column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}"
         yield found(f"{name} needs {needs}, which the dataset does not have", seen=call[0][:160])
 
