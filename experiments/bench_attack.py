@@ -1,4 +1,4 @@
-"""Attack the rewards of tests/attack_zoo, and count what is found.
+"""Attack the rewards of grpo_check/tests/attack_zoo, and count what is found.
 
     python experiments/bench_attack.py                  the attacks that bench_attack.json lacks: hours in all
     python experiments/bench_attack.py NAME ...         only some rewards
@@ -28,7 +28,7 @@ from benches import ROOT, filled, measured_on, provenance, read_stored, write_be
 
 from grpo_utils.evaluation.statistics import Rate
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "grpo_check" / "tests"))
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 
 STORED = Path(__file__).with_suffix(".json")

@@ -7,6 +7,7 @@ import pytest
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 from attack_zoo.tasks import columns_of, paid, wrong_completions
 from grpo_check.probes.report import ProbeReport
+from places import HERE
 
 from grpo_check import probe
 
@@ -120,7 +121,7 @@ def test_a_sound_reward_resists_the_attacks_of_probe(entry):
 def test_the_command_line_says_the_same(name, grpo_check):
     entry = next(entry for entry in ZOO if entry.name == name)
     given, file = given_to_probe(entry), "broken" if entry.fault else "sound"
-    arguments = [f"tests/attack_zoo/{file}.py:{name}"]
+    arguments = [f"{HERE}/tests/attack_zoo/{file}.py:{name}"]
     for text in given.get("examples", []):
         arguments += ["--example", text]
     for column, values in given["columns"].items():
