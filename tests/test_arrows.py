@@ -41,7 +41,7 @@ def test_a_package_imports_only_what_lies_below_it(package):
         assert used & OURS <= MAY_IMPORT[package], path
 
 
-@pytest.mark.parametrize("name", [*OURS, "grpo_core.rewards", "grpo_utils.plots"])
+@pytest.mark.parametrize("name", [*sorted(OURS), "grpo_core.rewards", "grpo_utils.plots"])
 def test_no_module_has_the_name_of_what_its_package_exports(name):
     """An import of the module would replace what is exported."""
     package = importlib.import_module(name)

@@ -249,6 +249,7 @@ def said_by_both(pair: list[subprocess.Popen]) -> str:
     return said
 
 
+@pytest.mark.upgrade  # Ctrl-C below stops and continues two processes on every commit
 @pytest.mark.slow
 def test_a_lost_node_costs_the_steps_since_the_last_checkpoint_and_nothing_else(scale_out):
     """It could not go on at all: torch does not load a checkpoint to cpu:0, as accelerate calls the device."""
