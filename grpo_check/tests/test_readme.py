@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from grpo_check.settings import read_settings
-from places import HERE
+from places import HERE, ROOT
 from preflight_runs import TINY
 
 README = (HERE / "README.md").read_text(encoding="utf-8")
@@ -121,5 +121,8 @@ def test_the_readmes_settings_are_valid(folder):
 def test_ci_and_the_hook_run_the_readmes_probe():
     step, hook = map(yaml.safe_load, blocks("In CI and before a commit"))
     command = blocks("Probe a reward")[1].strip()
-    assert f"grpo-check {step[0]['with']['args']}" == f"{command} --format github"
-    assert hook["repos"][0]["hooks"][0]["entry"] == command
+    assert f"grpo-check {step[0]['with']['args']}" == command
+    [used] = hook["repos"][0]["hooks"]
+    offered = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    [entry] = [one["entry"] for one in offered if one["id"] == used["id"]]
+    assert " ".join([entry, *used["args"]]) == command
