@@ -82,7 +82,7 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates: setup ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
+templates: setup ## write lib/ into the templates from grpo_core.training and templates/_lib, and what they share with basic_grpo
 	$(BIN)/python scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source

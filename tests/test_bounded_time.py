@@ -19,6 +19,7 @@ import pytest
 from course import ROOT
 from grpo_core.rewards import maths
 
+import grpo_check
 import grpo_utils
 from grpo_utils import rewards
 
@@ -69,7 +70,7 @@ def sources() -> list[Path]:
 
 def compiled_patterns() -> dict[str, re.Pattern]:
     """The patterns that the modules of the packages hold: by themselves, in tuples and lists, in classes."""
-    found, packages = {}, (grpo_core, grpo_utils)
+    found, packages = {}, (grpo_check, grpo_core, grpo_utils)
     for module in (
         one for package in packages for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ):

@@ -19,7 +19,7 @@ from grpo_utils.real import measuring, training
 
 @pytest.fixture(scope="module")
 def real():
-    """The two modules of `make real`, and scripts/bench_real.py."""
+    """The two modules of `make real`, and experiments/bench_real.py."""
     import bench_real
 
     return SimpleNamespace(run=training, measure=measuring, bench=bench_real)

@@ -197,3 +197,13 @@ def test_every_code_has_a_page_that_says_why_and_what_to_do(rule):
     assert rule.why or rule.code in ("go", "stopped", "healthy")  # none of them is a fault of the run
     page = explain(rule.code)
     assert page.startswith(f"{rule.code}: {rule.meaning}") and "<" not in page.splitlines()[0]
+
+
+#: What a stranger does not have.
+OF_THE_COURSE = re.compile(r"chat_prompt|math_rewards|drop_long|completion_text|\blesson|\bthe course|grpo_utils")
+
+
+def test_no_advice_names_what_only_the_course_has():
+    said = {rule.code: " ".join([rule.meaning, rule.why, rule.details, *rule.fixes]) for rule in all_rules()}
+    found = {code: OF_THE_COURSE.findall(text) for code, text in said.items()}
+    assert len(found) > 80 and {code: words for code, words in found.items() if words} == {}

@@ -68,6 +68,7 @@ max_completion_length: 64
 use_cpu: true
 bf16: false
 """
+ABSENT = ("grpo_utils", "unsloth", "unsloth_zoo", "bitsandbytes")
 MODEL = str(ROOT / "grpo_utils" / "tiny" / "tiny-qwen3")
 ROWS = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
 STEPS = [
@@ -85,7 +86,7 @@ def project(tmp_path) -> Path:
         "config.yaml": CONFIG.format(model=MODEL),
         "rows.jsonl": "\n".join(map(json.dumps, ROWS)),
         "trainer_state.json": json.dumps({"log_history": STEPS}),
-        "site/sitecustomize.py": "import sys\nsys.modules.update(unsloth=None, unsloth_zoo=None, bitsandbytes=None)\n",
+        "site/sitecustomize.py": f"import sys\nsys.modules.update(dict.fromkeys({ABSENT}))\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -95,7 +96,7 @@ def project(tmp_path) -> Path:
 
 def python(project: Path, *arguments: str) -> subprocess.CompletedProcess:
     newest = os.environ.get("PYTHONPATH")  # `make check-newest` puts another TRL there
-    paths = os.pathsep.join(filter(None, [str(project / "site"), newest, str(ROOT)]))
+    paths = os.pathsep.join(filter(None, [str(project / "site"), newest]))
     environment = {**os.environ, "PYTHONPATH": paths}
     return subprocess.run(
         [sys.executable, *arguments], cwd=project, capture_output=True, text=True, env=environment, check=False

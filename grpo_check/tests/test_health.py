@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+from time import process_time
 
 import pytest
 from grpo_check.health import limits
@@ -488,3 +489,17 @@ def test_trl_misses_ties_of_rewards_that_float32_rounds():
 
     assert [share_tied(reward) for reward in (0.25, 0.5, 1.0, 3.0)] == [1.0] * 4
     assert share_tied(1.2) == share_tied(0.2) == 0.0
+
+
+def test_the_time_grows_no_faster_than_the_log():
+    """A log is judged again and again while it grows, so a long run must not wait for its own diagnosis."""
+
+    def seconds(steps: int) -> float:
+        started = process_time()
+        diagnose(
+            [{"step": step, "loss": 0.1, "reward": step / steps, "reward_std": 0.2} for step in range(1, steps + 1)]
+        )
+        return process_time() - started
+
+    short, long = (min(seconds(steps) for _ in range(2)) for steps in (1000, 4000))
+    assert long < 10 * short + 0.2, (short, long)

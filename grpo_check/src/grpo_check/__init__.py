@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # each name is imported when it is first used
     from grpo_core.errors import CourseError
+    from grpo_core.gpus import Gpu
 
     from .attacks.report import AttackReport
     from .attacks.running import attack
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .preflights.checking import preflight
     from .preflights.estimate import estimate_memory, estimate_minutes
     from .preflights.report import PreflightReport
-    from .preflights.sizes import model_sizes
+    from .preflights.sizes import Sizes, model_sizes
     from .probes.probing import probe
     from .probes.report import ProbeReport
 

@@ -1,4 +1,4 @@
-"""The exception of this package, whose message names the problem, the reason and the fix, and checks that raise it."""
+"""The exception whose message names the problem, the reason and the fix, and checks that raise it."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

@@ -69,9 +69,12 @@ def _not_decoded(error: UnicodeDecodeError, encoding: str) -> str:
     before, byte = error.object[: error.start], error.object[error.start]
     line, likely = before.count(b"\n") + 1, "cp1252" if error.encoding == "utf-8" else "utf-8"
     if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "line 1: this is UTF-16, such as Excel's 'Unicode text'. Use: read_table(path, encoding='utf-16')."
+        return (
+            "line 1: this is UTF-16, such as Excel's 'Unicode text'. Save it as UTF-8 (in Python: read_table(path, "
+            "encoding='utf-16'))."
+        )
     seen = (before.rpartition(b"\n")[2] + bytes([byte])).decode(likely, errors="ignore")[-20:]
-    fix = f"If the line should contain {seen!r}, use: read_table(path, encoding={likely!r})."
+    fix = f"If the line should contain {seen!r}, save it as UTF-8 (in Python: read_table(path, encoding={likely!r}))."
     return f"line {line}: byte {error.start} (0x{byte:02x}) is not valid {encoding}. {fix}"
 
 
@@ -149,5 +152,6 @@ def _check_header(header: Sequence[str], path: Path, delimiter: str) -> None:
     for mark, name in DELIMITERS.items():
         if len(header) == 1 and mark in header[0] and mark != delimiter:
             raise CourseError(
-                f"{path}: the header is one field with {name}. Use: read_table(path, delimiter={mark!r})."
+                f"{path}: the header is one field with {name}. Save it with commas (in Python: read_table(path, "
+                f"delimiter={mark!r}))."
             )

@@ -93,8 +93,8 @@ class Log:
     @property
     def steps_each(self) -> list[int]:
         """Training steps of which each entry is the mean: `per_entry`, or fewer, as at the end of many runs."""
-        steps = [0, *(entry["step"] for entry in self.entries)]
-        return [min(max(1, after - before), self.per_entry) for before, after in itertools.pairwise(steps)]
+        steps, most = [0, *(entry["step"] for entry in self.entries)], self.per_entry  # once: a median of the log
+        return [min(max(1, after - before), most) for before, after in itertools.pairwise(steps)]
 
     @property
     def steps(self) -> int:

@@ -34,7 +34,7 @@ LIMITS = Limits()
 MANY_FORMED, FEW_OF_THEM = 0.2, 0.05
 #: Groups below which an interrupted pilot does not decide.
 FEWEST_GROUPS = 8
-PLAIN = "make each prompt a list of messages: chat_prompt(question)."
+PLAIN = "make each prompt a list of messages: [{'role': 'user', 'content': question}]."
 #: The verdicts that a model which sees no question in its own format explains.
 _NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 

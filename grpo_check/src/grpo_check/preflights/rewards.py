@@ -44,7 +44,7 @@ rule = adding_to(RULES, needs=("rewards",))
     "error",
     "no reward function is given",
     why='TRL raises "No reward source provided".',
-    fixes=("pass a reward, such as those of math_rewards().",),
+    fixes=("pass a function, or the name of a reward model.",),
     example={"rewards": []},
 )
 def no_rewards(run: PlannedRun) -> Iterator[Finding]:

@@ -126,7 +126,7 @@ def no_prompt(run: PlannedRun) -> Iterator[Finding]:
     "error",
     "plain text prompts for a chat model",
     why="TRL applies no chat template to plain text, so a chat model sees no question and often never stops.",
-    fixes=("use messages: chat_prompt(question). Plain text is correct for a base model.",),
+    fixes=("use messages: [{'role': 'user', 'content': question}]. Plain text is correct for a base model.",),
     needs=("rows", "tokenizer"),
     example={"row": {"prompt": "What is 2 + 2?"}},
 )
@@ -134,7 +134,7 @@ def string_prompt(run: PlannedRun) -> Iterator[Finding]:
     """It is an error if the model's name says that it can chat, and a warning if it may be a base model."""
     for where, rows, index in _faulty(run, "string_prompt"):
         asked = _shorten(rows[index]["prompt"], 40)
-        fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
+        fix = f"use messages: [{{'role': 'user', 'content': {asked}}}]. Plain text is correct for a base model."
         what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
         yield found(what, fix, severity="" if is_chat_model(run.name) else "warning")
 
@@ -143,7 +143,7 @@ def string_prompt(run: PlannedRun) -> Iterator[Finding]:
     "error",
     "a prompt that is neither text nor a list of messages",
     why="TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise.",
-    fixes=('use chat_prompt("the question") or [{"role": "user", "content": "…"}].',),
+    fixes=('use [{"role": "user", "content": "the question"}].',),
     example={"row": {"prompt": [{"role": "user"}]}},
 )
 def bad_prompt(run: PlannedRun) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ class RewardSet(NamedTuple):
 
 
 def math_rewards() -> RewardSet:
-    """The rewards of lesson 03, for mathematics in the course's tags. The maximum is 3.0."""
+    """Rewards to start from, for mathematics in the course's tags. The maximum is 3.0."""
     return RewardSet([correctness_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
 
 

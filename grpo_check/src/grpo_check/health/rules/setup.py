@@ -86,7 +86,7 @@ def missing_column(log: Log) -> Iterator[Finding]:
     "error",
     "plain text prompts for a chat model",
     why="TRL applies the chat template only to lists of messages, so the model never sees a question in its format.",
-    fixes=("make each prompt a list of messages: chat_prompt(question).",),
+    fixes=("make each prompt a list of messages: [{'role': 'user', 'content': question}].",),
     hides=(UNPAID, ENDLESS),
     steps=1,
     example=[*log_of(1), {"step": 1, "health/string_prompts": 1.0}],
