@@ -58,12 +58,12 @@ colab-cpu: setup wheel ## lesson 03, 3 steps, with the Python, packages and pip 
 	$(BIN)/python scripts/try_colab.py $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
+	@$(BIN)/python -c "from grpo_utils.project import write_libs; write_libs()"
 
 $(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml grpo_check/pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
-	$(BIN)/python -c "from grpo_utils.project import write_libs; write_libs()"
 	@touch $@
 
 lab: setup       ## JupyterLab on the lessons
@@ -169,5 +169,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path .newest .dist .gguf outputs/colab-cpu build grpo_check/build *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .newest .dist .gguf outputs/colab-cpu build grpo_check/build templates/*/lib *.egg-info grpo_check/src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
