@@ -2,10 +2,12 @@
 
 import re
 from importlib import import_module
+from pkgutil import iter_modules
 
 from course import ROOT
+from grpo_core import rewards
 
-MODULES = [import_module(f"grpo_utils.rewards.{path.stem}") for path in (ROOT / "grpo_utils/rewards").glob("[a-z]*.py")]
+MODULES = [import_module(f"{rewards.__name__}.{module.name}") for module in iter_modules(rewards.__path__)]
 #: The rewards of the library: every function whose name ends in ``_reward``.
 LIBRARY = {
     name: reward
