@@ -137,7 +137,7 @@ WRONG = {
     ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
     "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "that is cached"),
-    "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "'content': 'What is 2 + 2?')"),
+    "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "'content': 'What is 2 + 2?'"),
     "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "at least 8 rows"),
 }
 
