@@ -1,14 +1,8 @@
 """Small helpers that the lessons share. ``import grpo_utils`` loads no torch and is instant."""
 
-import sys
-
-if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
-    # `python -m grpo_utils` puts the current folder first: a random.py there would replace Python's own.
-    sys.path.append(sys.path.pop(0))
+from grpo_core.lazy import lazy_imports  # isort: skip  (first: it keeps your random.py from replacing Python's)
 
 from typing import TYPE_CHECKING
-
-from grpo_core.lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
     from grpo_core.errors import CourseError

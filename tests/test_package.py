@@ -1,4 +1,6 @@
+import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -190,3 +192,18 @@ def test_a_lesson_that_fails_shows_its_error_and_leaves_an_earlier_run_as_it_was
     assert run.stderr.strip().endswith("Error: FAMILY='lama' is unknown. Valid: qwen, gemma.")
     assert (earlier / "03_grpo_lora.ipynb").read_text() == "the notebook of a finished run"
     assert [path.name for path in (tmp_path / "outputs").iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("command", ["grpo_utils", "grpo_check"])
+def test_a_start_moves_the_current_folder_behind_all_others_and_nothing_else(command, tmp_path):
+    """Each of two packages moved the first folder once, and the second one was that of PYTHONPATH."""
+    first, here = tmp_path / "first", tmp_path / "here"
+    first.mkdir()
+    here.mkdir()
+    (first / "sitecustomize.py").write_text("import atexit, sys\natexit.register(lambda: print(sys.path))\n")
+    environment = {**os.environ, "PYTHONPATH": str(first)}
+    run = subprocess.run(
+        [sys.executable, "-m", command, "--help"], cwd=here, env=environment, capture_output=True, text=True
+    )
+    path = ast.literal_eval(run.stdout.splitlines()[-1])
+    assert path[0] == str(first) and path[-1] in ("", str(here)), path
