@@ -19,11 +19,11 @@ from .models import TINY_MODELS
 HERE = Path(__file__).parent
 #: In a clone, the folder next to this package; a wheel has it inside the package.
 TEMPLATES = HERE / "templates" if (HERE / "templates").is_dir() else HERE.parent / "templates"
-#: What lessons, templates and checks share of a training run.
+#: What lessons, templates and checks share of a run.
 _TRAINING = Path(training.__file__).parent
 #: The modules of a lib/ by name: those that lessons use too, and those that only templates need.
 SOURCES = {path.stem: path for folder in (_TRAINING, TEMPLATES / "_lib") for path in sorted(folder.glob("*.py"))}
-#: What stays behind: lib/ is written anew, and lib.py only stands in for a lib/ that is missing.
+#: What is not copied: lib/ is written anew, and lib.py only stands in for a lib/ that is missing.
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env", "lib", "lib.py")
 
 

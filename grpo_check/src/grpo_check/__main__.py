@@ -12,11 +12,12 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from grpo_core.errors import CourseError
-from grpo_core.training.measuring import installed_version
 
 from . import __version__
+from .error_texts import installed
 from .findings import Report
 from .output import FORMATS, show
+from .preflights.estimate import HARDWARE
 from .settings import read_settings
 
 ABOUT = "Checks for a GRPO run with TRL, before and after training."
@@ -41,8 +42,6 @@ pyproject.toml, here or in a folder above, may have defaults:
   [tool.grpo_check]
   ignore = ["pad_is_eos"]     # also: select, strict, format
 """
-#: The keys of `preflights.estimate.HARDWARE`; a check is imported only when its command runs.
-GPUS = ("cpu", "t4", "l4", "a100", "h100")
 ROWS = "a .jsonl, .json or .csv file, or a folder of them"
 
 
@@ -179,7 +178,7 @@ def _add_preflight(commands: argparse._SubParsersAction) -> None:
     parser = _add_check(commands, "preflight", preflight_of, "find problems in a config of trl grpo before the run")
     _add_config(parser)
     parser.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {ROWS}")
-    parser.add_argument("--gpu", default="", choices=GPUS, help="the GPU of the run (default: this machine)")
+    parser.add_argument("--gpu", default="", choices=tuple(HARDWARE), help="the GPU of the run (default: this machine)")
 
 
 def preflight_of(arguments: argparse.Namespace) -> Report:
@@ -308,7 +307,7 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="grpo-check", description=ABOUT, epilog=_MORE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    versions = f"grpo-check {__version__}, trl {installed_version('trl') or 'not installed'}"
+    versions = f"grpo-check {__version__}, trl {installed('trl')}"
     parser.add_argument("--version", action="version", version=versions)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_probe(commands)
