@@ -13,7 +13,7 @@ from grpo_check.health.log import read_history, read_log
 from grpo_check.health.rules import NOTES, PROBLEMS, RULES
 from grpo_check.health.rules.rule import LOST
 from grpo_check.health.rules.setup import expected_weight
-from grpo_check.health.telling import subjects_of
+from grpo_check.health.telling import rewards_of
 from grpo_check.health.trends import share_right
 from grpo_core.errors import CourseError
 from health_logs import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
@@ -125,7 +125,7 @@ def test_all_that_is_said_of_a_log(log, said):
 def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
     one = changed(healthy(12), rewards__a__mean=0.0, rewards__a__std=0.0)
     two = changed(one, rewards__b__mean=0.0, rewards__b__std=0.0)
-    one, two = (subjects_of(diagnose(log)[0], read_history(log)) for log in (one, two))
+    one, two = (rewards_of(diagnose(log)[0], read_history(log)) for log in (one, two))
     assert one == {"dead_reward a"} and two == {"dead_reward a", "dead_reward b"}
 
 

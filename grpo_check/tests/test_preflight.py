@@ -10,7 +10,7 @@ from grpo_check.preflights import arguments as of_arguments
 from grpo_check.preflights import misfits
 from grpo_check.preflights.checking import RULES, preflight
 from grpo_check.preflights.planned import KEEPS_INIT_KWARGS, PlannedRun
-from grpo_check.probes.rules import RULES as OF_PROBE
+from grpo_check.probes.judging.rules import RULES as OF_PROBE
 from grpo_core.errors import CourseError
 from grpo_core.gpus import Gpu
 from places import ROOT

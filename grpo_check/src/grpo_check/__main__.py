@@ -16,7 +16,7 @@ from grpo_core.errors import CourseError
 from . import __version__
 from .error_texts import installed
 from .findings import Report
-from .output import FORMATS, show
+from .output import FORMATS, in_terminal_words, show
 from .preflights.estimate import HARDWARE
 from .settings import read_settings
 
@@ -70,7 +70,7 @@ def _add_rewards(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that attack rewards."""
     parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
     gold = "the column with the gold answers (default: answer); a list in it means accepted alternatives"
-    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
+    parser.add_argument("--answer-column", metavar="NAME", help=gold)
     parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
 
 
@@ -85,6 +85,8 @@ def _add_probe(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--tags", nargs="*", metavar="TEXT", help=tags)
     own = "your own completion that the reward should score"
     parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
+    most = "the most completions that each reward, and their sum, may score, where each costs time or money"
+    parser.add_argument("--calls", type=int, metavar="N", help=most)
 
 
 def _probe_files(arguments: argparse.Namespace) -> Report:
@@ -93,7 +95,7 @@ def _probe_files(arguments: argparse.Namespace) -> Report:
 
     columns = {name: _read_column(name, values) for name, values in arguments.column}
     with _functions_of(arguments.reward) as rewards:
-        return probe(
+        report = probe(
             rewards,
             answers=arguments.answers,
             answer_column=arguments.answer_column,
@@ -101,7 +103,11 @@ def _probe_files(arguments: argparse.Namespace) -> Report:
             tags=arguments.tags,
             weights=arguments.weights,
             examples=arguments.example,
+            calls=arguments.calls,
         )
+    for line in report.printed:
+        print(f"the reward wrote: {line}", file=sys.stderr)
+    return report
 
 
 @contextmanager
@@ -163,7 +169,7 @@ def _attack_files(arguments: argparse.Namespace) -> Report:
             functions[: len(arguments.reward)],
             list(read_rows(arguments.rows, Path.cwd(), "train")),
             correct=functions[-1] if arguments.correct else None,
-            answer_column=arguments.answer_column,
+            answer_column=arguments.answer_column or "answer",
             weights=arguments.weights,
             examples=arguments.example,
             model=arguments.model,
@@ -325,7 +331,7 @@ def check(arguments: argparse.Namespace) -> int:
     arguments.settings = settings = read_settings(Path.cwd(), arguments)
     report = replace(arguments.run(arguments).keeping(settings.keeps), failing=settings.failing)
     print(show(report, arguments.check, settings.format))
-    return int(not report.ok)
+    return report.exit_code
 
 
 def main() -> None:
@@ -342,7 +348,7 @@ def main() -> None:
     try:
         sys.exit(arguments.command(arguments))
     except CourseError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {in_terminal_words(str(error))}", file=sys.stderr)
     except KeyboardInterrupt:
         print("Interrupted; nothing was written.", file=sys.stderr)
     except Exception:

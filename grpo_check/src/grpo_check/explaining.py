@@ -12,7 +12,7 @@ from .findings import advice
 from .health.rules import RULES as OF_HEALTH
 from .pilots.verdicts import RULES as OF_PILOT
 from .preflights.checking import RULES as OF_PREFLIGHT
-from .probes.rules import RULES as OF_PROBE
+from .probes.judging.rules import RULES as OF_PROBE
 from .rule import Rule
 
 

@@ -76,6 +76,11 @@ class Report:
         return not any(finding.severity in self.failing for finding in self.findings)
 
     @property
+    def exit_code(self) -> int:
+        """What a command that prints the report exits with: 0 if it is ok, 1 if not."""
+        return int(not self.ok)
+
+    @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that stop a run."""
         return tuple(finding for finding in self.findings if finding.severity == "error")
@@ -89,7 +94,7 @@ class Report:
         """Raise one `CourseError` that lists every error; do nothing if there is none."""
         if self.errors:
             listed = "\n".join(map(str, self.errors))
-            raise CourseError(f"this run would fail or be wasted ({self._count('error')}):\n{listed}")
+            raise CourseError(f"this run would fail or be wasted ({self.count('error')}):\n{listed}")
 
     def keeping(self, wanted: Callable[[Finding], bool]) -> Self:
         """The same report with some of its findings only."""
@@ -99,13 +104,14 @@ class Report:
         """All lines of the report except the last one, which has the verdict."""
         return [str(finding) for finding in self.findings]
 
-    def _count(self, severity: str) -> str:
+    def count(self, severity: str) -> str:
+        """How many findings have a severity, such as "2 errors"."""
         count = sum(finding.severity == severity for finding in self.findings)
         return f"{count} {severity}{'s' * (count != 1)}"
 
     def last_line(self) -> str:
         """The verdict."""
-        return f"{'ok' if self.ok else 'NOT OK'}: {self._count('error')}, {self._count('warning')}"
+        return f"{'ok' if self.ok else 'NOT OK'}: {self.count('error')}, {self.count('warning')}"
 
     def __str__(self) -> str:
         """The findings, then a line with the verdict."""

@@ -20,6 +20,28 @@ SEVERITY = re.compile(rf"^(\s*)({'|'.join(COLORS)})(?= )")
 _INDENT = " " * 8
 
 
+#: How an argument of Python is written as an option of the command.
+_OPTIONS = (
+    (r"columns=\{'(\w+)': \[…\]\}", r"--column \1 '[…]'"),
+    (r"answer_column='(\w+)'", r"--answer-column \1"),
+    (r"answers=\[…\]", "--answers …"),
+    (r"examples=\[…\]", "--example TEXT"),
+    (r"tags=\(…\)", "--tags …"),
+    (r"calls=(…|\d+)", r"--calls \1"),
+)
+
+
+def in_terminal_words(text: str) -> str:
+    """A text with the options of the command in place of arguments of Python.
+
+    >>> in_terminal_words("Pass columns={'level': […]} or answers=[…].")
+    "Pass --column level '[…]' or --answers …."
+    """
+    for argument, option in _OPTIONS:
+        text = re.sub(argument, option, text)
+    return text
+
+
 def show(report: Report, check: str, how: str) -> str:
     """A report in one of the `FORMATS`.
 
@@ -31,7 +53,7 @@ def show(report: Report, check: str, how: str) -> str:
         return json.dumps({"check": check, "ok": report.ok, **asdict(report)}, indent=2, default=str)
     if how == "github":
         return "\n".join(annotation(finding, check) for finding in report.findings)
-    return as_text(report)
+    return in_terminal_words(as_text(report))
 
 
 def annotation(finding: Finding, check: str) -> str:

@@ -1,5 +1,6 @@
 """The packages that a check needs beyond those that come with grpo-check, because a TRL project has them."""
 
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 
@@ -38,3 +39,14 @@ def require(check: str, packages: tuple[str, ...]) -> None:
             f"{check} needs {named}, not installed here. Run it in the environment of your TRL project, or: "
             f"pip install {' '.join(missing)}"
         )
+
+
+@cache
+def sends_no_content() -> bool:
+    """Whether the installed TRL may pass a message whose content is None: 0.29 to 1.0 do, after a tool call.
+
+    Later releases put "" in its place (``parse_response`` in ``trl/chat_template_utils.py``).
+    """
+    if find_spec("trl") is None:
+        return False
+    return trl_is_at_least("0.29.0") and not trl_is_at_least("1.1.0")

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..probes.discovery import forms_of
 from ..probes.forms import FORMS, Form
 from ..probes.matrix import reasoning
-from ..probes.trial import ROUNDING
+from ..probes.trying.discovery import forms_of
+from ..probes.trying.trial import ROUNDING
 from .scoring import FIRST, HONEST, Paid, Scorer
 from .variations import corrected
 

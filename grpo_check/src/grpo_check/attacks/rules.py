@@ -6,7 +6,7 @@ from statistics import mean, stdev
 
 from ..findings import Finding
 from ..probes.report import shown
-from ..probes.trial import ROUNDING
+from ..probes.trying.trial import ROUNDING
 from ..rule import Rule, adding_to, found
 from . import examples
 from .history import Ends, ends_of

@@ -10,14 +10,16 @@ from statistics import median
 
 from grpo_core import smollm2
 from grpo_core.errors import CourseError
+from grpo_core.rewards import reward_name
 
 from ..findings import Finding, in_order
 from ..packages import OF_A_MODEL, require
 from ..probes.calling import parts_of
 from ..probes.forms import Form
 from ..probes.matrix import Case, cases
-from ..probes.planning import Plan, depends_on_answer, subjects_of
-from ..probes.trial import ROUNDING
+from ..probes.trying.choosing import depends_on_answer
+from ..probes.trying.planning import Plan, rewards_of
+from ..probes.trying.trial import ROUNDING, Trial
 from ..replay.page import write_replay
 from ..replay.read import read_run
 from .history import ends_of
@@ -72,7 +74,7 @@ def attack(
         raise CourseError(f"minutes={minutes} should be above 0.")
     require("attack", OF_A_MODEL)
     folder = _checked_folder(Path(output_dir))
-    reward = subjects_of(rewards, weights)[-1]
+    reward = rewards_of(rewards, weights)[-1]
     scorer = Scorer(reward, read_task(reward, rows, answer_column, correct, seed))
     check_reward(scorer)
     if model is None:
@@ -97,7 +99,8 @@ def attack(
 
 def reads_answer(reward: Callable, plan: Plan) -> bool:
     """Whether the score of a reward, or of one that it sums, depends on the gold answer."""
-    return any(depends_on_answer(one, plan, among_others=False) for one in parts_of(reward))
+    trials = [Trial(reward_name(one), one, plan) for one in parts_of(reward)]
+    return any(depends_on_answer(trial, among_others=False) for trial in trials)
 
 
 def _checked_folder(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from grpo_core.rewards import reward_name
 
 from ..probes.calling import LONGEST_CALL, Outcome, call, reads_group
 from ..probes.matrix import NO_ANSWER, Case
-from ..probes.trial import SAME
+from ..probes.trying.trial import SAME
 from .task import Task
 
 #: Where a completion comes from, in the order in which an attack tries them.

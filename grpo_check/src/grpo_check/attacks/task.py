@@ -10,9 +10,11 @@ from grpo_core.errors import CourseError
 from grpo_core.rewards import reward_name, same_answer, same_json
 
 from ..probes.answers import answer_kind
-from ..probes.calling import OutOfTimeError, missing_columns, parameters_of, parts_of, time_limit
+from ..probes.calling import parts_of
 from ..probes.forms import FORMS
-from ..probes.planning import Plan, gold_text
+from ..probes.limits import OutOfTimeError, time_limit
+from ..probes.signatures import missing_columns
+from ..probes.trying.planning import Plan, gold_text
 from ..prompts import has_word, question_text
 
 #: The column with the gold answers, if no other is named.
@@ -169,7 +171,7 @@ def read_task(reward: Callable, rows: Sequence[dict], answer_column: str, correc
     if answer_column not in rows[0] and answer_column != ANSWER:
         raise CourseError(f"no row has the column {answer_column!r}; they have {', '.join(map(repr, rows[0]))}.")
     for one in parts_of(reward):
-        if lacking := missing_columns(parameters_of(one), [*rows[0]]):
+        if lacking := missing_columns(one, [*rows[0]]):
             needs = ", ".join(map(repr, lacking))
             raise CourseError(
                 f"{reward_name(one)} needs {needs}, which TRL fills from a dataset column, and the rows have only "

@@ -7,10 +7,9 @@ from grpo_core.errors import CourseError, did_you_mean
 from grpo_core.rewards import exact_reward, reward_name
 
 from ..findings import Finding
-from ..probes.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, signatures, time_limit
+from ..probes.limits import OutOfTimeError, time_limit
 from ..probes.probing import probe
-from ..probes.report import shown
-from ..probes.rules import dead
+from ..probes.signatures import PROVIDED, missing_columns, parameters_of, signatures
 from ..rule import Rule, adding_to, found
 from .planned import PlannedRun, is_model, once
 from .rows import answer_text, column, columns_of, first, reads_answers
@@ -21,8 +20,6 @@ _MOST_GOLDS = 4
 _MOST_LOOKED_AT = 1000
 #: Seconds that the lab may take before it is left out.
 LAB_SECONDS = 30.0
-#: How the lab shows a message without content, which TRL creates for a tool call.
-_NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 _OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
 _DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
@@ -118,9 +115,14 @@ def reward_takes_no_more(run: PlannedRun) -> Iterator[Finding]:
 )
 def missing_column(run: PlannedRun) -> Iterator[Finding]:
     """Parameters that TRL itself fills, such as prompts, and parameters with a default need no column."""
-    for name, parameters in signatures(run.functions):
-        for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
-            yield _missing(run, name, wanted)
+    for reward in _callable(run) if run.train else []:
+        for wanted in missing_columns(reward, _columns_given(run)):
+            yield _missing(run, reward_name(reward), wanted)
+
+
+def _callable(run: PlannedRun) -> list[Callable]:
+    """The rewards that TRL can call."""
+    return [one for one in run.functions if any(signatures([one]))]
 
 
 def _columns_given(run: PlannedRun) -> list[str]:
@@ -172,7 +174,7 @@ def _in_the_lab(run: PlannedRun) -> Lab:
         tags=run.tags,
         weights=[weight for one, weight in zip(run.rewards, weights, strict=True) if not is_model(one)],
     )
-    named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
+    named = dict(zip(report.verdicts, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     counted = [_from_lab(run, fault, some) for fault, some in about if _counts(run, fault)]
     guesses = "" if answers else ", with gold answers of its own"
@@ -185,22 +187,17 @@ def _counts(run: PlannedRun, fault: Finding) -> bool:
     One in the kind of prompts that the run lacks does not. Without rows, the lab has only gold answers of its own, so
     neither does what it finds of a right or a wrong answer.
     """
-    other_kind = ("chat_only" if run.chat else "string_only") if run.train else ""
-    guessed = not run.train and (fault.severity != "error" or fault.code in _OF_ANSWERS)
-    return fault.code != other_kind and not guessed
+    if fault.severity == "note":
+        return bool(run.train) and fault.code == ("string_only" if run.chat else "chat_only")
+    return bool(run.train) or (fault.severity == "error" and fault.code not in _OF_ANSWERS)
 
 
 def _from_lab(run: PlannedRun, fault: Finding, about: list[Callable]) -> Finding:
     """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
     severity, fixes = fault.severity, [*fault.fixes, _DETAILS]
-    if fault.fixes == dead.fixes:  # they name arguments of probe
-        fixes = [_DETAILS]
     guess = _FIX_GUESS_IN_TERMINAL if run.values.from_yaml else _FIX_GUESS
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
-    elif fault.code == "raises" and fault.seen == _NO_CONTENT:
-        severity = "warning"
-        fixes = ["ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."]
     elif fault.code in _OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fixes = "warning", [guess, *fixes]
     elif fault.code == "dead":
@@ -219,7 +216,7 @@ def why_untried(run: PlannedRun) -> str:
         return "lab=False"
     if any(one(run) for one in (reward_weights, not_a_reward, reward_takes_no_more, missing_column)):
         return "TRL could not call the rewards"
-    needed = [missing_columns(parameters, [run.answer_column]) for _, parameters in signatures(run.functions)]
+    needed = [missing_columns(reward, [run.answer_column]) for reward in _callable(run)]
     return (
         "a reward needs dataset columns, but no training rows were given" if run.train is None and any(needed) else ""
     )

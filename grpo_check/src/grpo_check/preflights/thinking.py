@@ -14,8 +14,9 @@ from typing import NamedTuple
 from grpo_core.rewards import reward_name
 
 from ..findings import Finding
-from ..probes.calling import LONGEST_CALL, OutOfTimeError, call
+from ..probes.calling import LONGEST_CALL, call
 from ..probes.forms import FORMS, read_tags
+from ..probes.limits import OutOfTimeError
 from ..probes.matrix import Case
 from ..rule import Rule, adding_to, found
 from .planned import PlannedRun, once
@@ -240,7 +241,7 @@ def _paid(run: PlannedRun, reward: Callable, end: _Opened) -> Paid:
     kinds = _completions(run, end, gold[0] if isinstance(gold, list) and gold else gold)
     texts = [*dict.fromkeys(text for some in kinds.values() for text in some)]
     outcome = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], run.chat)
-    if outcome.code == "slow":
+    if outcome.code in ("slow", "stuck"):
         raise OutOfTimeError
     scored = zip(texts, outcome.scores or [], strict=False)
     known = {text: score for text, score in scored if score is not None and score == score}

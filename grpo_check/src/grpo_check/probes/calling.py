@@ -1,104 +1,126 @@
 """Call a reward as TRL does, and handle every failure."""
 
 import asyncio
-import inspect
 import io
 import math
 import operator
-import signal
-import sys
-import threading
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from contextvars import ContextVar
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from grpo_core.errors import CourseError
 from grpo_core.rewards import is_async, reward_name, weighted_sum
 
+from .limits import DEADLINE, OutOfCPUTimeError, OutOfTimeError, cpu_limit, time_limit
 from .matrix import Case, token_ids
+from .signatures import OF_COMPLETIONS, PROVIDED
 
-#: What TRL hands to every reward in addition to the dataset's columns: the completions, and help for logging.
-OF_COMPLETIONS = ("prompts", "completions", "completion_ids")
-PROVIDED = (*OF_COMPLETIONS, "trainer_state", "log_extra", "log_metric")
-#: Seconds after which a user's code is cut off: one call, one call on a hostile text, the import of a file (which may
-#: load a judge model).
-LONGEST_CALL, CUT_OFF, LONGEST_IMPORT = 20.0, 1.5, 60.0
-
-#: When the innermost `time_limit` ends.
-DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
-
-
-class OutOfTimeError(BaseException):
-    """The user's code took too long; its own ``except Exception`` must not catch this."""
+#: Seconds after which one call is cut off.
+LONGEST_CALL = 20.0
+#: Names of exceptions that tell of something outside of the reward, such as a judge's server; and `OSError`.
+_OUTSIDE = re.compile("Connect|Timeout|RateLimit|Authentication|API|ModuleNotFound")
 
 
 @dataclass
 class Outcome:
-    """The result of one call: the scores, or the error."""
+    """The result of one call: the scores, or the error.
+
+    Attributes:
+        scores: one per completion; None if the call failed.
+        error: what failed, and ``code`` what kind of failure it is: ``raises``, ``wrong_length``, ``slow`` (too much
+            processor time) or ``stuck`` (no answer in time, while the processor was free).
+        outside: whether the failure is about something outside of the reward, such as a server or a package.
+        seconds: on the clock, and ``cpu`` of the processor.
+        changed: the argument that the reward changed.
+    """
 
     scores: list[float | None] | None = None
     error: str = ""
     code: str = "raises"
+    outside: bool = False
     seconds: float = 0.0
     cpu: float = 0.0
-    changed: str = ""  # the argument that the reward changed
+    changed: str = ""
 
 
-def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
-    """The parameters of a reward by name.
+class Printed(io.TextIOBase):
+    """A stream that counts the lines which are written to it. Lines that differ only in their numbers are equal.
 
-    Raises:
-        CourseError: it cannot be called with ``completions=…``, or Python does not know its parameters.
+    >>> printed = Printed()
+    >>> print("judge error 1", "judge error 2", sep="\\n", file=printed)
+    >>> list(printed)
+    ['judge error 1 (2 times)']
     """
-    if not callable(reward):
-        raise CourseError(f"a reward must be a function, got {type(reward).__name__}: {reward!r}.")
-    name = reward_name(reward)
-    fix = f"TRL passes keyword arguments: write def {name}(completions, **kwargs) and return one score per completion."
-    try:
-        found = dict(inspect.signature(reward).parameters)
-    except ValueError as error:  # some functions in C, such as max
-        raise CourseError(f"{name} has no signature that Python can read. {fix}") from error
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
-    if not ({"completions", "completion_ids"} & set(found) or takes_any):
-        raise CourseError(f"{name}({', '.join(found) or 'nothing'}) has no parameter `completions`. {fix}")
-    return found
+
+    def __init__(self) -> None:
+        self._counts, self._first, self._rest = Counter(), {}, ""
+
+    def writable(self) -> bool:
+        """Always, as a stream's users may ask."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Count the lines that end in this text; the rest is the start of a line that goes on."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in filter(str.strip, lines):
+            kind = re.sub(r"\d+", "0", line)
+            self._first.setdefault(kind, line.strip())
+            self._counts[kind] += 1
+        return len(text)
+
+    def __len__(self) -> int:
+        """How many lines were written."""
+        return self._counts.total()
+
+    def __iter__(self):
+        """The different lines, the most frequent ones first, with their counts."""
+        for kind, count in self._counts.most_common():
+            yield f"{self._first[kind][:200]}{f' ({count:,} times)' if count > 1 else ''}"
 
 
-def signatures(rewards: Sequence[Callable]) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
-    """The name and the parameters of each reward that TRL can call."""
-    for reward in rewards:
-        with suppress(CourseError):
-            yield reward_name(reward), parameters_of(reward)
-
-
-def missing_columns(parameters: dict[str, inspect.Parameter], columns: Sequence[str]) -> list[str]:
-    """The parameters without a default that neither TRL nor the given columns fill."""
-    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    needed = [name for name, p in parameters.items() if p.kind in plain and p.default is p.empty]
-    return [name for name in needed if name not in {*PROVIDED, *columns}]
-
-
-def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | None = None) -> Outcome:
+def call(
+    reward: Callable,
+    cases: Sequence[Case],
+    chat: bool,
+    *,
+    longest: float = LONGEST_CALL,
+    cpu: float = math.inf,
+    prints: Printed | None = None,
+    logs: Printed | None = None,
+) -> Outcome:
     """Score ``cases`` in one batch, as chat messages or as strings.
 
-    The reward's prints are discarded, because it is called hundreds of times.
+    Args:
+        reward: a reward, async or not.
+        cases: the completions, with the columns of their rows.
+        chat: whether they are messages.
+        longest: seconds on the clock, and ``cpu`` of the processor, after which the call is cut off.
+        prints: where its prints go, and ``logs`` what it writes to stderr. By default prints are discarded, because a
+            reward is called hundreds of times.
     """
     if time.monotonic() > DEADLINE.get():  # of a limit around several calls
         raise OutOfTimeError
-    longest = min(LONGEST_CALL, longest or LONGEST_CALL)
     arguments = arguments_of(cases, chat)
-    started, cpu = time.perf_counter(), time.process_time()
+    started, used = time.perf_counter(), time.process_time()
     try:
-        with time_limit(longest), redirect_stdout(io.StringIO()):
-            outcome = _checked(_run(reward, arguments), len(cases))
+        with time_limit(longest), cpu_limit(cpu), redirect_stdout(prints if prints is not None else io.StringIO()):
+            if logs is None:
+                outcome = _checked(_run(reward, arguments), len(cases))
+            else:
+                with redirect_stderr(logs):
+                    outcome = _checked(_run(reward, arguments), len(cases))
+    except OutOfCPUTimeError:
+        outcome = Outcome(error=f"not finished after {cpu:g} seconds of processor time", code="slow")
     except OutOfTimeError:
-        outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow")
+        busy = time.process_time() - used > 0.3 * (time.perf_counter() - started)
+        outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow" if busy else "stuck")
     except (Exception, SystemExit) as error:  # this runs a user's reward
-        outcome = Outcome(error=f"{type(error).__name__}: {error}")
-    outcome.seconds, outcome.cpu = time.perf_counter() - started, time.process_time() - cpu
+        outside = isinstance(error, OSError) or bool(_OUTSIDE.search(type(error).__name__))
+        outcome = Outcome(error=f"{type(error).__name__}: {error}", outside=outside)
+    outcome.seconds, outcome.cpu = time.perf_counter() - started, time.process_time() - used
     outcome.changed = _changed(arguments, arguments_of(cases, chat))
     return outcome
 
@@ -198,6 +220,11 @@ class WeightedSum:
         """The sum for each completion; None where no reward scored it."""
         return weighted_sum([list(_run(reward, arguments)) for reward in self.rewards], self.weights)
 
+    def of(self, wanted: Sequence[Callable]) -> "WeightedSum":
+        """The sum of some of the rewards."""
+        pairs = [pair for pair in zip(self.rewards, self.weights, strict=True) if pair[0] in wanted]
+        return WeightedSum(*zip(*pairs, strict=True))
+
 
 def parts_of(reward: Callable) -> list[Callable]:
     """The rewards that a weighted sum adds, or the reward itself."""
@@ -207,44 +234,3 @@ def parts_of(reward: Callable) -> list[Callable]:
 def reads_group(reward: Callable) -> bool:
     """Whether a reward declares that it compares the completions of a group."""
     return getattr(reward, "reads_group", False)
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTimeError` in the block after the limit; in other threads and on Windows only at the next `call`.
-
-    Limits nest: a block ends when the first of them is over.
-    """
-    outer = DEADLINE.get()
-    interrupts = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGALRM) if interrupts else None
-    token = DEADLINE.set(min(outer, time.monotonic() + seconds))
-    try:
-        with _alarm(_stop) if interrupts else nullcontext():
-            yield
-    finally:
-        DEADLINE.reset(token)
-        if interrupts:
-            _alarm_at(outer, before)
-
-
-@contextmanager
-def _alarm(handler: Callable) -> Iterator[None]:
-    """Call a handler at the deadline; it may come at any line in here, and at none after it."""
-    try:
-        _alarm_at(DEADLINE.get(), handler)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _stop(number: int, frame: object) -> None:
-    raise OutOfTimeError
-
-
-def _alarm_at(deadline: float, handler: object) -> None:
-    """Let a handler be called at a time; at none if it is infinite."""
-    signal.setitimer(signal.ITIMER_REAL, 0)  # none may come while the handler changes
-    signal.signal(signal.SIGALRM, handler)
-    if deadline < math.inf:
-        signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-4))

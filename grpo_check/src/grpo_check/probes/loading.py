@@ -25,8 +25,10 @@ from types import ModuleType
 
 from grpo_core.errors import CourseError, did_you_mean
 
-from .calling import LONGEST_IMPORT, OutOfTimeError, time_limit
+from .limits import OutOfTimeError, time_limit
 
+#: Seconds for the import of a file, which may load a judge model.
+LONGEST_IMPORT = 60.0
 COMMAND_LINE = (
     " During the import, sys.argv contains only the file's path, so move code that reads the command line "
     'under `if __name__ == "__main__":`.'

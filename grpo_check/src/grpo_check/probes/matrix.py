@@ -195,23 +195,21 @@ def _malformed(form: Form, gold: str, golds: list[str]) -> list[Case]:
     a, b, c, d = form
     clean, thought = form.write(reasoning(gold), gold), a + reasoning(gold)
     found = [
-        Case("correct, no tags", "odd", f"The result is {gold}.", id="untagged"),
-        Case("correct, the answer alone", "odd", gold, id="alone"),
-        Case("correct in the reasoning, no answer", "odd", thought + b),
+        Case("correct, no tags", "broken", f"The result is {gold}.", id="untagged"),
+        Case("correct, the answer alone", "broken", gold, id="alone"),
+        Case("correct in the reasoning, no answer", "broken", thought + b),
         Case("correct in the reasoning, an empty answer", "odd", form.write(reasoning(gold), "")),
         Case("the opposite", "odd", form.write(reasoning(f"not {gold}"), f"not {gold}")),
-        Case("correct, unclosed", "odd", thought + c + gold),
-        Case("correct, swapped", "odd", c + gold + d + thought + b),
-        Case("correct, nested", "odd", thought + c + gold + d + b),
-        Case("correct, tags in upper case", "odd", Form(*map(str.upper, form)).write(reasoning(gold), gold)),
+        Case("correct, unclosed", "broken", thought + c + gold),
+        Case("correct, swapped", "broken", c + gold + d + thought + b),
+        Case("correct, nested", "broken", thought + c + gold + d + b),
+        Case("correct, tags in upper case", "broken", Form(*map(str.upper, form)).write(reasoning(gold), gold)),
         Case("correct, after a plea", "odd", f"{PLEA} {clean}"),
-        Case("correct, first of two answers", "odd", f"{clean}{c}7 of 9{d}"),
-        Case("correct, text after it", "odd", f"{clean}\nThat was 7 of 9.", id="text after"),
-        Case(
-            "correct, no tags, text after it", "odd", f"The result is {gold}.\nThat was 7 of 9.", id="untagged, after"
-        ),
+        Case("correct, first of two answers", "broken", f"{clean}{c}7 of 9{d}"),
+        Case("correct, text after it", "broken", f"{clean}\nThat was 7 of 9.", id="text after"),
+        Case("correct, no tags, text after it", "broken", f"The result is {gold}.\nThat was 7 of 9.", id="bare, after"),
         Case("correct, with letters of other scripts", "odd", form.write(f"{reasoning(gold)} {SCRIPTS}", gold)),
-        Case("correct, last of two answers", "odd", f"{thought}{b}{c}7 of 9{d}{c}{gold}{d}"),
+        Case("correct, last of two answers", "broken", f"{thought}{b}{c}7 of 9{d}{c}{gold}{d}"),
     ]
     if answer_kind(gold) in ("program", "numbers"):  # perhaps correct for this row too
         others = [form.write(reasoning(other), other) for other in golds if other != gold]

@@ -1,44 +1,58 @@
-"""Test a reward: choose a format, score the matrix of completions, collect what the rules need, and judge it."""
+"""Test a reward: try it, then judge what was seen."""
 
-from collections.abc import Callable, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from grpo_core.rewards import reward_name
 
-from ..findings import Finding, in_order
-from .calling import reads_group
-from .collecting import collect
+from .calling import Printed
 from .forms import FORMS, read_tags
-from .growth import find_growth
-from .planning import Plan, answer_column_of, choose_form, depends_on_answer, make_plan, subjects_of
+from .judging.judge import judge
 from .report import ProbeReport
-from .rules import RULES
-from .trial import STOPPING, Trial
+from .trying.choosing import choose_form, depends_on_answer
+from .trying.growth import grow
+from .trying.looking import look
+from .trying.planning import make_plan, rewards_of
+from .trying.scoring import score_all
+from .trying.trial import NotJudgedError, SpentError, Trial
+
+#: What to do if all completions score the same.
+SHOW = (
+    "Show a completion that it should pay: examples=[…]. Or say how its answers look: answers=[…] as in your dataset, "
+    "tags=(…) for the texts around reasoning and answer"
+)
 
 
 def probe(
     reward: Callable | Sequence[Callable],
     *,
     answers: Sequence[object] | None = None,
-    answer_column: str = "answer",
+    answer_column: str | None = None,
     columns: dict[str, Sequence] | None = None,
     tags: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
     examples: Sequence[str] = (),
+    calls: int | None = None,
 ) -> ProbeReport:
     """Attack a reward before a training run does.
 
     Args:
         reward: one reward, async or not, or a list of rewards, tested one by one and as a weighted sum.
-        answers: gold answers as in your dataset, a few of each kind. By default the lab uses
-            numbers of its own, and judges a reward that does not read them by its format alone.
-        answer_column: the name of the column with the gold answers.
+        answers: gold answers as in your dataset, a few of each kind. By default `probe` uses numbers of its own, and
+            judges a reward that does not read them by its format alone.
+        answer_column: the name of the column with the gold answers. By default it is ``answer``, or another usual name
+            that the reward reads.
         columns: further dataset columns, each with one value per answer.
         tags: the requested format, as the four texts around reasoning and answer, or ``()`` for the answer
-            alone. By default the lab tries common formats and uses the one that scores best.
+            alone. By default `probe` tries common formats and uses the one that scores best.
         weights: one per reward in a list; 1.0 each by default.
         examples: your own completions that the reward should score, for a reward that looks for something
-            the lab does not know (swear words, bullet points). Junk may score as much as they do, but not more.
+            that `probe` does not know (swear words, bullet points). Junk may score as much as they do, but not more.
+        calls: the most completions that each reward, and their sum, may score; by default there is no limit, but an
+            expensive reward is not judged before you say one.
 
     >>> from grpo_core.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42", "1000"]).ok
@@ -46,86 +60,114 @@ def probe(
     >>> def finds_it(completions, answer, **kwargs):
     ...     return [1.0 if gold in c[0]["content"] else 0.0 for c, gold in zip(completions, answer)]
     >>> print(sorted(probe(finds_it, answers=["42"]).codes))
-    ['chat_only', 'pays_missing_answer', 'raises', 'wrong_beats_right']
+    ['chat_only', 'wrong_beats_right']
 
     Raises:
         CourseError: the reward is not a function, needs a column that was not given, or the
             lengths of answers, columns or weights do not match.
     """
-    subjects, columns = subjects_of(reward, weights), dict(columns or {})
-    if answers is None:
-        answer_column = answer_column_of(subjects, answer_column, columns)
-        answers = columns.pop(answer_column, None)
-    plan = make_plan(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
-    trials = [_trial_of(name, one, plan) for name, one in zip(_names(subjects), subjects, strict=True)]
-    for trial in trials if len(trials) == 1 else trials[:-1]:  # the last of several is their sum
-        trial.add_growth(find_growth(trial.subject, plan))
-    if not any(trial.stopped for trial in trials):
-        _choose_format(trials, plan, asked=tags is not None)
-        for trial in trials:
-            collect(trial, examples)
-    return _report(trials)
+    rewards = rewards_of(reward, weights)
+    form = FORMS[0] if tags is None else read_tags(tags)
+    plan = make_plan(rewards, answers, answer_column, columns or {}, form)
+    trials = [Trial(name, one, plan, calls) for name, one in zip(_names(rewards), rewards, strict=True)]
+    with _log_handlers_follow_stderr():
+        return judge(_try(trials, tags is not None, examples))
 
 
-def _trial_of(name: str, subject: Callable, plan: Plan) -> Trial:
-    """The trial of a reward before its first call, with an empty list for each rule that reports calls."""
-    return Trial(name, subject, plan, reads_group(subject), {rule.code: [] for rule in RULES if rule.observed})
-
-
-def _names(subjects: list[Callable]) -> list[str]:
+def _names(rewards: list[Callable]) -> list[str]:
     """The names of the rewards, numbered if two are equal."""
-    names = [reward_name(subject) for subject in subjects]
+    names = [reward_name(reward) for reward in rewards]
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _choose_format(trials: list[Trial], plan: Plan, asked: bool) -> None:
-    """Choose the format, and for each reward whether it is judged by the answer."""
-    plan = choose_form(trials[-1].subject, plan, asked)
-    for trial in trials:
-        trial.answered = depends_on_answer(trial.subject, plan, len(trials) > 1)
-    if plan.own_golds and not any(trial.answered for trial in trials):
-        plan = plan.without_answers()
-    for trial in trials:  # what was found while the format was chosen is about the last one
-        trial.plan = plan if trial is trials[-1] else replace(plan, elsewhere=None)
-
-
-def _report(trials: list[Trial]) -> ProbeReport:
-    scored = [
-        {"reward": trial.reward, "gold": trial.plan.golds[case.number] if trial.answered else "", "what": case.what}
-        | {"label": case.label, "completion": case.text, "score": score}
-        for trial in trials
-        for case, score in trial.scored
-    ]
-    judged = {trial.reward: _judged(trial, trials) for trial in trials}
-    return ProbeReport(in_order(_judge_all(trials)), tuple(scored), judged)
-
-
-def _judge_all(trials: list[Trial]) -> list[Finding]:
-    """Judge each reward. The sum comes first, because partial credit needs one that tells right from wrong."""
-    *parts, last = trials
-    of_last = _judge(last)
+def _try(trials: list[Trial], asked: bool, examples: Sequence[str]) -> list[Trial]:
+    """Try each reward, and the sum of those that can be tried, which comes last."""
+    parts = trials[:-1] or trials
     for trial in parts:
-        trial.partial = last.answered and not {"wrong_beats_right", *STOPPING} & {one.code for one in of_last}
-    return [*(found for trial in parts for found in _judge(trial)), *of_last]
+        with _noting_why_not(trial):
+            look(trial)
+            if trial.most is None:
+                grow(trial)
+    able = [trial for trial in parts if not trial.stopped]
+    if not able:
+        return parts
+    whole = able[0] if len(able) == 1 else trials[-1]
+    if 1 < len(able) < len(parts):
+        rest = trials[-1].reward.of([trial.reward for trial in able])
+        whole = Trial(reward_name(rest), rest, trials[-1].plan, trials[-1].most)
+    whole.plan = replace(whole.plan, chat=all(trial.plan.chat for trial in able))
+    tried = able if whole in able else [*able, whole]
+    _choose(tried, asked)
+    for trial in tried:
+        with _noting_why_not(trial):
+            score_all(trial, examples)
+            _check_equal(trial, asked, examples)
+    return parts if whole in parts else [*parts, whole]
 
 
-def _judge(trial: Trial) -> list[Finding]:
-    """Apply the rules; where nothing else can be tested, only those that say why."""
-    findings: list[Finding] = []
-    for rule in RULES:
-        if (not trial.stopped or rule.code in STOPPING) and not {one.code for one in findings} & {*rule.unless}:
-            findings += rule(trial)[: rule.most]
-    return [replace(one, subject=trial.reward) for one in findings]
+@contextmanager
+def _noting_why_not(trial: Trial) -> Iterator[None]:
+    """Note in the block that a reward cannot be judged, and why."""
+    try:
+        yield
+    except NotJudgedError as error:
+        trial.not_judged = str(error)
+    except SpentError:
+        trial.not_judged = f"{trial.most} completions are too few to choose a format. Allow more: calls=…."
 
 
-def _judged(trial: Trial, trials: list[Trial]) -> str:
-    """A sentence that says how one reward was tested."""
-    plan = trial.plan
-    if not trial.scored and any(one.observed["unbounded_time"] for one in trials):
-        return "not judged, because the scoring of one completion never finished."
-    kind = "chat messages" if plan.chat else "strings"
-    golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
-    how = f"judged by the answer ({golds})" if trial.answered else "judged by its format alone"
-    if trial.stopped:
-        how = "not judged, because chance decides"
-    return f"{len(trial.scored)} completions as {kind}, format {plan.form}, {how}."
+def _choose(trials: list[Trial], asked: bool) -> None:
+    """Choose the format by the last trial, and for each reward whether it is judged by the answer."""
+    whole = trials[-1]
+    with _noting_why_not(whole):
+        plan = choose_form(whole, asked)
+        for trial in trials:
+            trial.plan = plan if trial is whole else replace(plan, elsewhere=None)  # what was found is about the whole
+            trial.answered = depends_on_answer(trial, len(trials) > 1)
+        if plan.own_golds and not any(trial.answered for trial in trials):
+            for trial in trials:
+                trial.plan = trial.plan.without_answers()
+
+
+def _check_equal(trial: Trial, asked: bool, examples: Sequence[str]) -> None:
+    """A reward that scores all completions the same is dead only if one of them should be paid by what was given."""
+    given = examples or (asked and (not trial.answered or not trial.plan.own_golds))
+    if trial.all_equal and not given and not trial.observed["raises"]:
+        said = next(iter([*trial.logs, *trial.prints]), "")
+        printed = f" It prints: {said}." if said else ""
+        score = trial.scored[0][1]
+        raise NotJudgedError(
+            f"all {len(trial.scored)} completions score {score}, so none may be what it looks for.{printed} {SHOW}."
+        )
+
+
+class _Stderr:
+    """What `sys.stderr` is when something is written, and not when a handler was made."""
+
+    def write(self, text: str) -> None:
+        sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+@contextmanager
+def _log_handlers_follow_stderr() -> Iterator[None]:
+    """Let loggers write to the stderr of the moment, where the lines of a reward are counted instead of shown."""
+    stderr, follower = sys.stderr, _Stderr()
+    for handler in _handlers():
+        if handler.stream in (stderr, sys.__stderr__):
+            handler.setStream(follower)
+    try:
+        yield
+    finally:
+        for handler in _handlers():  # also those that were made meanwhile
+            if handler.stream is follower or isinstance(handler.stream, Printed):
+                handler.setStream(stderr)
+
+
+def _handlers() -> list[logging.StreamHandler]:
+    """The handlers of all loggers that write to a stream, and not to a file."""
+    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
+    found = [handler for logger in loggers for handler in getattr(logger, "handlers", [])]
+    return [one for one in found if isinstance(one, logging.StreamHandler) and not isinstance(one, logging.FileHandler)]

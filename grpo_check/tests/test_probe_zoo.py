@@ -6,7 +6,7 @@ import time
 
 import pytest
 import reward_zoo
-from grpo_check.probes.rules import RULES
+from grpo_check.probes.judging.rules import RULES
 
 from grpo_check import probe
 from grpo_utils import completion_text as said

@@ -16,13 +16,14 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from re import _parser
 from types import CellType, CodeType, FunctionType
 
 from grpo_core.rewards import TAGS
 
-from .calling import parts_of
-from .forms import BareForm, Form
+from ..calling import parts_of
+from ..forms import BareForm, Form
 
 #: The most formats that are tried.
 MOST_FORMS = 40
@@ -30,6 +31,8 @@ MOST_FORMS = 40
 DEEPEST = 3
 #: Marks a reward that parses JSON.
 READS_JSON = "{}"
+#: Keys of a chat message, which are none of the JSON that a reward reads.
+OF_MESSAGES = ("role", "content")
 #: Stand-ins for the reasoning and the answer in a pattern that is written out.
 REASONING, ANSWER = "\0", "\1"
 
@@ -38,9 +41,10 @@ def forms_of(reward: Callable) -> tuple[Form, ...]:
     """The formats that the strings in a reward's code suggest, without duplicates."""
     texts = list(dict.fromkeys(text for part in parts_of(reward) for text in texts_of(inspect.unwrap(part))))
     found = [form for text in texts for form in _from_pattern(text)]
+    found += list(_from_pairs(texts))
     found += [form for text in texts for form in _from_text(text, texts)]
     if READS_JSON in texts:
-        found += _json_forms([text for text in texts if re.fullmatch(r"[a-z_]\w+", text)])
+        found += _json_forms([text for text in texts if re.fullmatch(r"[a-z_]\w+", text) and text not in OF_MESSAGES])
     return tuple(dict.fromkeys(found))[:MOST_FORMS]
 
 
@@ -104,6 +108,8 @@ def _piece(name: str, value: object, group: int | None, spaces: int) -> str:
         return chr(value)
     if name in ("IN", "ANY"):
         return _one_of(value)
+    if name == "MIN_REPEAT" and not spaces and value[0] == 0 and ANSWER not in _written(value[2], group, spaces):
+        return ""  # what is matched lazily may be left out
     if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
         return _repeated(*value, group, spaces)
     if name == "SUBPATTERN" and value[0] is not None and value[0] == group:
@@ -140,12 +146,25 @@ def _form(before: str, after: str) -> Form:
     return Form("", "\n", before, after.replace(REASONING, "").rstrip(" "))
 
 
+def _from_pairs(texts: list[str]) -> Iterator[Form]:
+    """Two pairs of plain tags, in the order of the code, as those of the reasoning and of the answer."""
+    pairs = [(text, closing[0]) for text in texts if (closing := _closing(text, texts))]
+    for first, second in pairwise(pairs):
+        yield Form(*first, *second)
+        yield Form(f"{first[0]}\n", f"\n{first[1]}\n", f"{second[0]}\n", f"\n{second[1]}\n")
+
+
+def _closing(text: str, texts: list[str]) -> list[str]:
+    """The plain texts that close a tag."""
+    return [other for other in texts if other != text and "/" in other and other.replace("/", "") == text]
+
+
 def _from_text(text: str, texts: list[str]) -> Iterator[Form]:
     """A plain text as what comes before the answer, with the text that closes it, if there is one."""
     bare = text.strip("\n")
     if not re.search(r"\w", bare) or len(bare) > 40 or re.search(r"[\\^?]|\(\?|\.\*", bare):
         return
-    closing = [other for other in texts if other != text and "/" in other and other.replace("/", "") == text]
+    closing = _closing(text, texts)
     if "/" not in bare and re.search(r"[^\w\s.,!'-]", bare):
         yield Form("", "\n", bare if closing or bare[-1:].isspace() else f"{bare} ", closing[0] if closing else "")
         if not closing and not bare[-1:].isspace():

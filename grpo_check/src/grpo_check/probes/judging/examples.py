@@ -4,7 +4,6 @@
 
 import random as chance
 import re
-import time
 
 from grpo_core.rewards import completion_text, correctness_reward, extract_answer
 
@@ -150,7 +149,11 @@ def too_strict(completions, answer, **kwargs):
     return [1.0 if text and text == gold else 0.0 for text, gold in zip(said, answer)]
 
 
+def word_salad(completions, **kwargs):
+    """Each word of a list is paid, wherever it stands."""
+    return [0.5 * sum(word in completion_text(c) for word in ("osmosis", "membrane")) for c in completions]
+
+
 def slow(completions, answer, **kwargs):
-    """A call over the network for each completion."""
-    time.sleep(0.004 * len(completions))
-    return correctness_reward(completions, answer)
+    """Blanks at the end are looked for from every blank of a long run."""
+    return correctness_reward([re.sub(r"\s+$", "", completion_text(c)) for c in completions], answer)

@@ -1,22 +1,23 @@
-"""Try a reward: score the matrix of completions, then score parts of it again in other ways."""
+"""Score the matrix of completions, then score parts of it again in other ways."""
 
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from random import Random
 
-from ..prompts import question_text
-from .answers import answer_kind
-from .calling import CUT_OFF, Outcome, call, question_of
-from .growth import computes_powers, hangs_in_use
-from .matrix import NO_ANSWER, Case, cases, clean_case, echo, fillers
-from .planning import Plan
-from .trial import Trial
+from ...packages import sends_no_content
+from ...prompts import question_text
+from ..answers import answer_kind
+from ..calling import Outcome, question_of
+from ..matrix import NO_ANSWER, Case, cases, clean_case, echo, fillers
+from .growth import CUT_OFF, compute_powers, note_endless
+from .trial import SpentError, Trial
 
 #: Completions longer than this (in characters) are scored one by one, and may take this many seconds each.
 HUGE, SECONDS_FOR_ONE = 5_000, 1.0
-#: Seconds a completion above which a reward is slow: 1% of a step of 10 seconds with 32 completions.
-SLOW = 0.01 * 10 / 32
+#: Seconds a completion above which a reward is slow: a tenth of a step of 10 seconds with 32 completions.
+SLOW = 0.1 * 10 / 32
 #: The attribute that an executed answer sets in `sys`.
 TRACE = "_written_by_a_completion"
 #: Dataset rows that are tried, and completions that are retried one by one after a batch that timed out.
@@ -25,75 +26,95 @@ ROWS_TRIED, MOST_RETRIES = 8, 3
 ALONE = ("clean", "nothing", "other row")
 #: A completion of another prompt, which answers no row.
 STRANGER = Case("of another prompt", "odd", NO_ANSWER)
-#: When TRL sends None (read in `parse_response` of trl/chat_template_utils.py).
-WHY_NO_CONTENT = (
-    "TRL 1.14 always sends text: it replaces missing content with ''. Only code of your own that makes messages, or "
-    "another version of TRL, sends None."
-)
+#: What tells most comes first if not everything may be scored.
+IMPORTANT = ("clean", "near", "nothing", "writing", "wrong", "missing", "attack", "broken", "odd", "long")
 
 Batch = list[tuple[Case, float | None]]
 
 
-def collect(trial: Trial, examples: Sequence[str]) -> None:
-    """Score the matrix, and try everything else that the rules need."""
-    _score_matrix(trial, examples)
-    batch = _score_again(trial) if trial.scored else []
-    if not trial.scored or trial.stopped:
+def score_all(trial: Trial, examples: Sequence[str]) -> None:
+    """Score the matrix, and try everything else that the rules need, as far as completions may be scored."""
+    try:
+        _score_matrix(trial, examples)
+        batch = _score_again(trial) if trial.scored else []
+        if not trial.scored or trial.stopped:
+            return
+        _score_backwards(trial, batch)
+        _score_with_another_row(trial, batch)
+        _score_alone(trial, batch)
+        _score_other_kind(trial)
+        if trial.answered:
+            if trial.plan.blank_golds:
+                _score_without_gold(trial)
+            _let_run(trial)
+        if not trial.grouped:
+            _fill(trial)
+    except SpentError:
         return
-    _score_backwards(trial, batch)
-    _score_with_another_row(trial, batch)
-    _score_alone(trial, batch)
-    _score_other_kind(trial)
-    if trial.answered:
-        _score_without_gold(trial)
-        _let_run(trial)
-    if not trial.grouped:
-        _fill(trial)
 
 
 def _score_matrix(trial: Trial, examples: Sequence[str]) -> None:
     """Score every completion: ordinary ones in one batch, huge ones and the one without content one by one."""
     rows = [row for number in range(len(trial.plan.golds[:ROWS_TRIED])) for row in _rows(trial, number, examples)]
-    failures: dict[tuple[str, str, bool], Case] = {}  # the first case for each code and message
-    for row, outcome in _outcomes(trial, rows):
+    failures: dict[tuple[str, str], Case] = {}  # the first case for each code and message
+    for row, outcome in _outcomes(trial, _affordable(trial, rows)):
         if outcome.scores is None and outcome.code == "slow":
             trial.add("slow", f"{outcome.error} ({row.what}).", row)
         elif outcome.scores is None:
-            failures.setdefault((outcome.code, outcome.error.split("\n")[0], row.text is None), row)
+            failures.setdefault((outcome.code, outcome.error.split("\n")[0]), row)
         elif outcome.scores[0] is not None and not math.isfinite(outcome.scores[0]):
-            failures.setdefault(("not_finite", f"the score is {outcome.scores[0]}", False), row)
+            failures.setdefault(("not_finite", f"the score is {outcome.scores[0]}"), row)
         else:
             trial.scored.append((row, outcome.scores[0]))
-    if not trial.scored and not failures and not trial.observed["unbounded_time"]:
-        failures = {("raises", "no completion was scored within the time limit", False): rows[0]}
-    for (code, message, silent), case in failures.items():
-        ignored = {"why": WHY_NO_CONTENT, "severity": "warning"} if silent else {}
-        fixes = ("ignore this, or read (message.get('content') or '').",) if silent else ()
-        trial.add(code, f"{message} (on: {case.what}).", case, *fixes, **ignored)
+    if not trial.scored and not failures and not trial.stopped:
+        failures = {("raises", "no completion was scored within the time limit"): rows[0]}
+    for (code, message), case in failures.items():
+        trial.add(code, f"{message} (on: {case.what}).", case)
 
 
 def _rows(trial: Trial, number: int, examples: Sequence[str]) -> list[Case]:
     """The matrix of one dataset row."""
     plan = trial.plan
     found = cases(plan.form, plan.golds[number], plan.golds, trial.answered)
-    found += [echo(_question(plan, number), trial.answered)]
+    found += [echo(_question(plan.columns[number], number), trial.answered)]
     found += [Case("one of your examples", "odd", text, id="example") for text in examples]
-    return plan.rows([case for case in found if plan.chat or case.text is not None], number)
+    found += [Case("the words of your example in another order", "odd", _shuffled(one), id="salad") for one in examples]
+    kept = [case for case in found if case.text is not None or (plan.chat and sends_no_content())]
+    return plan.rows(kept, number)
 
 
-def _question(plan: Plan, number: int) -> str:
+def _question(columns: dict, number: int) -> str:
     """The text of a row's prompt."""
-    return question_text(plan.columns[number].get("prompt", question_of(number)))
+    return question_text(columns.get("prompt", question_of(number)))
+
+
+def _shuffled(text: str) -> str:
+    """The words of a text in another order."""
+    words = text.split()
+    Random(0).shuffle(words)
+    return " ".join(words)
+
+
+def _affordable(trial: Trial, rows: list[Case]) -> list[Case]:
+    """As many rows as may be scored and scored again; without a limit, all."""
+    if trial.most is None:
+        return rows
+    by_importance = sorted(rows, key=lambda row: min(map(_importance, (row.id, row.role))))
+    return by_importance[: max((trial.most - trial.tried) // 2, 1)]
+
+
+def _importance(name: str) -> int:
+    return IMPORTANT.index(name) if name in IMPORTANT else len(IMPORTANT)
 
 
 def _outcomes(trial: Trial, rows: list[Case]) -> Iterator[tuple[Case, Outcome]]:
     """The outcome for each row; the others come last, one by one, if anything was scored before."""
     ordinary = [row for row in rows if _is_ordinary(trial, row)]
-    yield from zip(ordinary, _score_all(trial, ordinary), strict=False)
+    yield from zip(ordinary, _score_each(trial, ordinary), strict=False)
     for row in [row for row in rows if not _is_ordinary(trial, row)] if trial.scored else []:
         outcome = trial.score([row, row])  # a reward that is relative to its group may need two
-        if outcome.seconds > 2 * SECONDS_FOR_ONE and not outcome.error:
-            trial.add("slow", f"{outcome.seconds / 2:.1f} s for one completion ({row.what}).", row)
+        if outcome.cpu > 2 * SECONDS_FOR_ONE and not outcome.error:
+            trial.add("slow", f"{outcome.cpu / 2:.1f} s of processor time for one completion ({row.what}).", row)
         yield row, outcome
 
 
@@ -101,7 +122,7 @@ def _is_ordinary(trial: Trial, row: Case) -> bool:
     return row.text is not None and (trial.grouped or len(row.text) <= HUGE)
 
 
-def _score_all(trial: Trial, rows: list[Case]) -> list[Outcome]:
+def _score_each(trial: Trial, rows: list[Case]) -> list[Outcome]:
     """One outcome per row: from one batch, or one by one if the batch raises."""
     batch = trial.score(rows)
     if batch.changed:
@@ -111,10 +132,9 @@ def _score_all(trial: Trial, rows: list[Case]) -> list[Outcome]:
     if batch.code == "wrong_length":
         return [batch]
     if batch.code == "slow":
-        outcomes = ((row, call(trial.subject, [row], trial.plan.chat, CUT_OFF)) for row in rows)
-        hangs = (hangs_in_use(outcome, row) for row, outcome in outcomes if outcome.code == "slow")
-        if found := next(filter(None, islice(hangs, MOST_RETRIES)), None):
-            trial.add_growth(found)
+        outcomes = ((row, trial.score([row], cpu=CUT_OFF)) for row in rows)
+        for row, outcome in islice(((row, one) for row, one in outcomes if one.code == "slow"), 1):
+            note_endless(trial, outcome, row)
             return []
     return [trial.score([row]) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
 
@@ -125,9 +145,10 @@ def _score_again(trial: Trial) -> Batch:
     rows = [row for row, _ in first]
     outcome = trial.score(rows)
     second = _pairs(rows, outcome)
-    each = outcome.seconds / max(len(rows), 1)
+    each = outcome.cpu / max(len(rows), 1)
     if each > SLOW and second:
-        trial.add("slow", f"{1000 * each:.1f} ms per completion; 1% of a step is {1000 * SLOW:.1f} ms.")
+        what = f"{1000 * each:.0f} ms of processor time per completion; a tenth of a step is {1000 * SLOW:.0f} ms."
+        trial.add("slow", what)
     if changed := _changes(trial, first, second):
         if again := _changes(trial, second, _pairs(rows, trial.score(rows))):
             row, one, other = again
@@ -221,17 +242,15 @@ def _score_beside_another_prompt(trial: Trial, rows: list[Case]) -> None:
 
 def _score_other_kind(trial: Trial) -> None:
     """Score a few completions as strings instead of chat messages, or the reverse."""
-    code, other = ("chat_only", "a string") if trial.plan.chat else ("string_only", "a chat message")
+    code, kind = ("chat_only", "chat messages") if trial.plan.chat else ("string_only", "strings")
     rows = [row for row, _ in trial.scored if row.number == 0 and row.id in ("clean", "near", "nothing")]
-    usual, outcome = trial.score(rows), call(trial.subject, rows, not trial.plan.chat)
-    if outcome.scores is None:
-        trial.add(code, f"it fails if the completion is {other}: {outcome.error}.")
-    elif outcome.scores != usual.scores:
-        trial.add(code, f"its scores change if the completion is {other}.")
+    usual, other = trial.score(rows).scores, trial.score(rows, chat=not trial.plan.chat).scores
+    if usual != other:
+        trial.add(code, f"it reads {kind} only.")
 
 
 def _score_without_gold(trial: Trial) -> None:
-    """Score completions without an answer if the gold answer is missing too."""
+    """Score completions without an answer if the gold answer is missing too, as in some rows that were given."""
     plan = trial.plan
     rows = [row for row, _ in trial.scored if row.number == 0 and row.role == "missing"]
     rows += plan.rows([Case("the word None", "missing", plan.form.write("None", "None"))])
@@ -253,7 +272,7 @@ def _let_run(trial: Trial) -> None:
     if vars(sys).pop(TRACE, None):
         trial.add("runs_model_text", "the reward executes what the model writes.", case)
     if not trial.observed["unbounded_time"]:
-        trial.add_growth(computes_powers(trial.subject, trial.plan))
+        compute_powers(trial)
 
 
 def _fill(trial: Trial) -> None:

@@ -1,63 +1,67 @@
-"""The rules that judge a reward: a trial in, findings out, one rule per fault."""
+"""The rules that judge a reward: a trial in, findings out, one rule per fault.
 
-from collections.abc import Callable, Iterable, Iterator
+A finding is an error if a policy would learn something wrong from it or the run would stop, a warning if its fix
+changes what a completion earns that a policy could write, and otherwise a note: a fact about the reward.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..findings import Finding
-from ..rule import Rule, adding_to, found
+from ...findings import Finding
+from ...rule import Rule, adding_to, found
+from ..matrix import Case
+from ..report import shown
+from ..trying.trial import OBSERVED, ROUNDING, Scored, Trial
 from . import examples
-from .matrix import Case
-from .trial import ROUNDING, Row, Scored, Trial, best, near, showing, worst
+from .counts import SLACK
+from .rows import Row, alike, answered_rows, best, near, rows_of, worst
 
-#: Scores of wrong answers may differ (by length, say) by this share of the gap to a correct answer.
-SLACK = 0.02
 #: Why an equal score is only a warning where the weighted sum of all rewards tells right from wrong, and what to do.
 PARTIAL = "it does not tell right from wrong; only the weighted sum of all rewards does."
 IGNORE_PARTIAL = "ignore this if the reward is partial credit; otherwise compare the whole answer with the gold answer."
 
 
 @dataclass(frozen=True)
-class LabRule(Rule):
-    """A rule of the lab. Its example is a reward.
+class RewardRule(Rule):
+    """A rule about a reward. Its example is one.
 
     Attributes:
         most: how many of its findings are reported.
-        observed: whether its findings come from the calls of the reward, through `Trial.add`.
     """
 
     most: int = 1
-    observed: bool = False
 
 
 #: All rules, in the order in which findings of equal severity are listed.
-RULES: list[LabRule] = []
-rule = adding_to(RULES, LabRule)
+RULES: list[RewardRule] = []
+rule = adding_to(RULES, RewardRule)
 
 
 def observed_rule(example: Callable, severity: str, meaning: str, details: str, **more: object) -> None:
     """Add a rule, named as its example, that reports what was observed while the reward was called."""
+    code = OBSERVED[OBSERVED.index(example.__name__)]
 
     def find(trial: Trial) -> list[Finding]:
-        return trial.observed[example.__name__]
+        return trial.observed[code]
 
-    find.__name__, find.__doc__ = example.__name__, details
-    rule(severity, meaning, example=example, observed=True, **more)(find)
+    find.__name__, find.__doc__ = code, details
+    rule(severity, meaning, example=example, **more)(find)
 
 
-@rule(
+def showing(what: str, case: Case, *fixes: str, why: str = "", severity: str = "") -> Finding:
+    """A finding with the completion that shows it."""
+    return found(what, *fixes, why=why, severity=severity, seen=shown(case.text))
+
+
+observed_rule(
+    examples.raises,
     "error",
     "a reward that raises an exception on some completion",
-    observed=True,
+    "Each different exception is reported once, with the first completion that raises it.",
     why="TRL does not catch it, so one such completion ends the training run.",
     fixes=("return 0.0 for a completion that the reward cannot read.",),
-    example=examples.raises,
     most=3,
 )
-def raises(trial: Trial) -> Iterable[Finding]:
-    """Only on a chat message without content it is a warning, because TRL 1.14 sends text in its place."""
-    errors = [finding for finding in trial.observed["raises"] if not finding.severity]
-    return errors or trial.observed["raises"]
-
 
 observed_rule(
     examples.wrong_length,
@@ -121,21 +125,23 @@ observed_rule(
 
 @rule(
     "error",
-    "a reward that gives the same score to all completions, or to all completions that have several lines",
+    "a reward that gives the same score to all completions, also to those that should be paid by what you gave, or to "
+    "all completions that have several lines",
     why="all advantages are zero, so nothing is learned.",
-    fixes=(
-        "if the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=….",
-        "if it looks for something else, pass examples=….",
-    ),
+    fixes=("compare like with like: a number in the completion is a text at first.",),
     example=examples.dead,
 )
 def dead(trial: Trial) -> Iterator[Finding]:
-    """All completions have the same score, or all completions with a line break in the reasoning do."""
-    values = {score for _, score in trial.scored}
-    if len(values) == 1 and len(trial.scored) > 1:
-        yield showing(f"all {len(trial.scored)} completions score {values.pop()}.", trial.scored[0][0])
-    elif not trial.answered and trial.scored:  # a format that earns something on one line and nothing on several
-        row = trial.rows[0]
+    """All completions have the same score, or all completions with a line break in the reasoning do.
+
+    Without your format or your example, all completions may score the same because none is what the reward looks for;
+    then it is not judged.
+    """
+    row = rows_of(trial)[0] if trial.scored else None
+    if trial.all_equal:
+        own = row.get("example") or row.scored[0]
+        yield showing(f"all {len(trial.scored)} completions score {own[1]}.", own[0])
+    elif not trial.answered and row:  # a format that earns something on one line and nothing on several
         one, several, none = row.clean, row.get("lines"), row.nothing
         if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
             what = f"a completion scores {one[1]:g} on one line and {several[1]:g} if its reasoning has a line break."
@@ -157,8 +163,8 @@ def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
 
     An equal score is only a warning if the reward is one of several whose weighted sum tells right from wrong.
     """
-    faults = [one for row in trial.answered_rows for one in (*_beaten(row, trial.partial), *_preferred(row))]
-    for row in trial.answered_rows[:1]:
+    faults = [one for row in answered_rows(trial) for one in (*_beaten(row, trial.partial), *_preferred(row))]
+    for row in answered_rows(trial)[:1]:
         faults += _beaten_elsewhere(row, trial.plan.elsewhere)
     yield from sorted(faults, key=lambda one: one.severity == "warning")  # only the first one is reported
 
@@ -179,18 +185,19 @@ def _beaten(row: Row, partial: bool) -> Iterator[Finding]:
 
 
 def _preferred(row: Row) -> Iterator[Finding]:
-    """Some wrong numbers score more than others, perhaps more than a correct answer in another notation."""
-    plain = [pair for pair in row.of("wrong") if pair[0].id == "near"]
-    right, least, most = row.right, worst(plain), best(plain)
-    if not (right and least) or most[1] - least[1] <= SLACK * (right[1] - least[1]):
-        return
-    written = worst(row.of("writing"))
-    less = written and written[1] < most[1] - ROUNDING
-    more = f", a correct answer ({_how(written[0])}) only {written[1]:g}" if less else ""
-    paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
-    why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
-    fix = "score every wrong answer the same."
-    yield showing(f"some wrong answers score more than others: {paid}.", most[0], fix, why=why)
+    """Some wrong numbers score more than others that look alike, perhaps more than a correct one written otherwise."""
+    near_ones = [pair for pair in row.of("wrong") if pair[0].id == "near"]
+    for plain in alike(near_ones) if row.right else ():
+        least, most = worst(plain), best(plain)
+        if most[1] - least[1] <= SLACK * (row.right[1] - least[1]):
+            continue
+        written = worst(row.of("writing"))
+        less = written and written[1] < most[1] - ROUNDING
+        more = f", a correct answer ({_how(written[0])}) only {written[1]:g}" if less else ""
+        paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
+        why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
+        fix = "score every wrong answer the same."
+        yield showing(f"some wrong answers score more than others: {paid}.", most[0], fix, why=why)
 
 
 def _beaten_elsewhere(row: Row, elsewhere: Scored | None) -> Iterator[Finding]:
@@ -209,15 +216,15 @@ def _how(case: Case) -> str:
 
 @rule(
     "error",
-    "a reward that scores a missing answer higher than a wrong one, or above 0 if the gold answer is missing too (a "
-    "warning if no given gold answer is empty)",
+    "a reward that scores a missing answer higher than a wrong one, or above 0 in a row without a gold answer, if you "
+    "give such rows",
     why="the policy learns not to answer.",
     fixes=("score a completion without an answer 0.0, before anything is compared.",),
     example=examples.pays_missing_answer,
 )
 def pays_missing_answer(trial: Trial) -> Iterator[Finding]:
     """A missing answer scores more than a wrong one, or earns something if the gold answer is missing too."""
-    for row in trial.answered_rows:
+    for row in answered_rows(trial):
         case, score = best(row.of("missing")) or (None, 0.0)
         relative = 2 * SLACK * (row.right[1] - row.most_for_wrong) if trial.grouped and row.right else 0.0
         if score > row.most_for_wrong + max(ROUNDING, relative):  # the shortest of a group may earn a little more
@@ -229,7 +236,7 @@ def pays_missing_answer(trial: Trial) -> Iterator[Finding]:
             what = f"a missing answer ({case.what}) scores {without:g} if the gold answer is {gold}."
             why = "on a row without a gold answer, saying nothing is paid."
             fix = f"return None where the gold answer is {gold}, or remove such rows."
-            yield showing(what, case, fix, why=why, severity="error" if trial.plan.blank_golds else "warning")
+            yield showing(what, case, fix, why=why)
 
 
 @rule(
@@ -241,7 +248,7 @@ def pays_missing_answer(trial: Trial) -> Iterator[Finding]:
 )
 def pays_abstaining(trial: Trial) -> Iterator[Finding]:
     """A missing answer loses less than a wrong one: while most answers are wrong, silence is the best policy."""
-    for row in trial.answered_rows:
+    for row in answered_rows(trial):
         right, wrong, nothing = row.right, row.usual_wrong, best(row.of("missing"))
         if not (right and wrong and nothing) or nothing[1] > row.most_for_wrong + ROUNDING:
             continue
@@ -259,7 +266,7 @@ def pays_abstaining(trial: Trial) -> Iterator[Finding]:
 )
 def none_for_wrong(trial: Trial) -> Iterator[Finding]:
     """Wrong answers score None. TRL leaves them out, so all remaining completions of a group score the same."""
-    for row in trial.answered_rows:
+    for row in answered_rows(trial):
         wrong = near([pair for pair in row.scored if pair[0].role == "wrong"])
         if row.right and wrong and all(score is None for _, score in wrong):
             yield showing("every wrong answer scores None.", wrong[0][0])
@@ -275,7 +282,7 @@ def none_for_wrong(trial: Trial) -> Iterator[Finding]:
 )
 def farmable(trial: Trial) -> Iterator[Finding]:
     """Junk, repetition or stuffing scores more than the best clean completion of any common length."""
-    for row in trial.rows:
+    for row in rows_of(trial):
         own = [pair for pair in row.of("odd") if pair[0].id == "example"]
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
         clean = best([*row.of("clean", "long"), *own])
@@ -345,32 +352,31 @@ observed_rule(
 )
 
 
+#: Where it matters: `preflight` knows the prompts, and reports an error if they are of the other kind.
+BOTH_KINDS = ("read both if your prompts are of both kinds: c if isinstance(c, str) else c[0]['content'].",)
 OTHER_KIND = "with prompts of the other kind, the run ends or every score is the same."
-BOTH_KINDS = (
-    "ignore this if all your prompts are of one kind, or read both: c if isinstance(c, str) else c[0]['content'].",
-)
 
 observed_rule(
     examples.chat_only,
-    "warning",
+    "note",
     "a reward that scores chat messages, but not strings",
-    "Some completions are scored as strings too.",
+    "Some completions are scored as strings too. `preflight` reports an error if your prompts are strings.",
     why=OTHER_KIND,
     fixes=BOTH_KINDS,
 )
 
 observed_rule(
     examples.string_only,
-    "warning",
+    "note",
     "a reward that scores strings, but not chat messages",
-    "Some completions are scored as chat messages too.",
+    "Some completions are scored as chat messages too. `preflight` reports an error if your prompts are messages.",
     why=OTHER_KIND,
     fixes=BOTH_KINDS,
 )
 
 
 @rule(
-    "warning",
+    "note",
     "a reward that reads the requested format, but also gives the full score to a correct answer without that format",
     why="the policy does not learn the format.",
     fixes=("if you need the format, score only answers in it.",),
@@ -379,14 +385,14 @@ observed_rule(
 )
 def untagged(trial: Trial) -> Iterator[Finding]:
     """The reward reads the requested format but gives a correct answer without it the full score."""
-    for row in trial.answered_rows:
-        right, wrong, behind, bare = row.clean, row.usual_wrong, row.get("text after"), row.get("untagged, after")
+    for row in answered_rows(trial):
+        right, wrong, behind, bare = row.clean, row.usual_wrong, row.get("text after"), row.get("bare, after")
         if not (right and behind and bare and wrong) or right[1] <= wrong[1] + ROUNDING:
             continue
         reads_form = behind[1] >= right[1] - ROUNDING > bare[1]
         for case, score in filter(None, (row.get("alone"), row.get("untagged"))):
             if reads_form and score >= right[1] - ROUNDING:
-                yield showing(f"a correct answer scores {score:g} with or without the requested format.", case)
+                yield showing("it pays a correct answer without the format as much.", case)
 
 
 @rule(
@@ -398,7 +404,7 @@ def untagged(trial: Trial) -> Iterator[Finding]:
 )
 def form_outweighs(trial: Trial) -> Iterator[Finding]:
     """A formatted wrong answer gains more over no answer than a correct answer gains over a wrong one."""
-    for row in trial.answered_rows:
+    for row in answered_rows(trial):
         right, wrong, nothing = row.right, row.usual_wrong, row.nothing
         if right and wrong and nothing and wrong[1] - nothing[1] > right[1] - wrong[1] + ROUNDING > ROUNDING:
             scores = f"no answer scores {nothing[1]:g}, a formatted wrong one {wrong[1]:g}, a correct one {right[1]:g}"
@@ -414,7 +420,7 @@ def form_outweighs(trial: Trial) -> Iterator[Finding]:
 )
 def pays_languages(trial: Trial) -> Iterator[Finding]:
     """Words of ten languages before a correct answer score more than the best clean completion of any length."""
-    for row in trial.answered_rows:
+    for row in answered_rows(trial):
         clean, foreign = best(row.of("clean", "long")), best(row.of("foreign"))
         if clean and foreign and row.right and row.usual_wrong:
             gap = row.right[1] - row.usual_wrong[1]
@@ -424,8 +430,9 @@ def pays_languages(trial: Trial) -> Iterator[Finding]:
 
 
 @rule(
-    "warning",
-    "a reward that gives nothing for a correct answer in another common notation",
+    "note",
+    "a reward that gives nothing for a correct answer in another common notation (a warning if line breaks in the "
+    "reasoning cost something)",
     why="a correct answer in that notation is trained away like a wrong one.",
     fixes=("if your task has such answers, accept them, or ask for one notation in the prompt.",),
     example=examples.too_strict,
@@ -434,30 +441,48 @@ def pays_languages(trial: Trial) -> Iterator[Finding]:
 def too_strict(trial: Trial) -> Iterator[Finding]:
     """A correct answer in another common notation scores no more than a wrong one."""
     if trial.plan.refused and trial.answered:
-        what = f"the correct answers {', '.join(trial.plan.refused)} earn nothing, so the lab left them out."
-        yield found(what, "if your task has such answers, pass answers=….")
+        what = f"the correct answers {', '.join(trial.plan.refused)} earn nothing, so they were left out."
+        yield found(what, "if your task has such answers, pass answers=[…].")
     refused: dict[str, Case] = {}  # the first case for each notation
-    for row in trial.rows:
+    for row in rows_of(trial):
         right, nothing = row.clean, best(row.of("wrong")) if trial.answered else row.nothing
         if not right or not nothing or nothing[1] >= right[1] - ROUNDING:
             continue
-        less = right[1] - SLACK * (right[1] - nothing[1])
         for case, score in row.of("writing", "clean"):
             if case.role == "writing" and score <= nothing[1] + ROUNDING:
                 refused.setdefault(case.what, case)
-            elif case.id == "lines" and score < less:
-                refused.setdefault(f"{case.what}, which scores less", case)
+            elif case.id == "lines" and score < right[1] - SLACK * (right[1] - nothing[1]):
+                what = f"a correct answer scores {right[1]:g}, and {score:g} if its reasoning has several lines."
+                fix = "add re.DOTALL to the regular expression."
+                yield showing(what, case, fix, why="models write several lines.", severity="warning")
+                return
     if refused:
         how = "; ".join(what.removeprefix("correct, ") for what in refused)
         yield showing(f"a correct answer earns nothing in these notations: {how}.", next(iter(refused.values())))
 
 
+@rule(
+    "warning",
+    "a reward that pays the words of your example in any order as much as the example",
+    why="the policy finds that a list of words is enough.",
+    fixes=("look for whole phrases or sentences, or pay for the words only beside a reward for the answer.",),
+    example=examples.word_salad,
+)
+def word_salad(trial: Trial) -> Iterator[Finding]:
+    """Your example earns more than any other completion, and so do its words in another order."""
+    for row in rows_of(trial):
+        own, salad, other = row.get("example"), row.get("salad"), best(row.of("clean", "long"))
+        if own and salad and other and own[1] > other[1] + ROUNDING and salad[1] >= own[1] - ROUNDING:
+            yield showing(f"your example scores {own[1]:g}, its words in another order {salad[1]:g}.", salad[0])
+
+
 observed_rule(
     examples.slow,
     "warning",
-    "a reward that takes more than 1% of a step (counted as 10 s with 32 completions), or far more than four times as "
-    "long on a text that is four times as long, or that does not finish",
-    "Wall-clock seconds count, as a judge on the network also holds up the run.",
+    "a reward that takes more than a tenth of a step (counted as 10 s with 32 completions), or far more than four "
+    "times as long on a text that is four times as long, or that does not finish",
+    "Only processor time counts. Before a reward is called often that waits for something, such as a judge on the "
+    "network, `probe` asks how often it may be called.",
     why="every training step waits for its rewards.",
     fixes=("let patterns read only the part of a completion that they need, such as its end.",),
     most=3,

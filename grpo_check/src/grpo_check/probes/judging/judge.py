@@ -1,0 +1,69 @@
+"""Judge all rewards of a probe."""
+
+from dataclasses import replace
+
+from ...findings import Finding, in_order
+from ..report import ProbeReport, Verdict
+from ..trying.trial import OBSERVED, STOPPING, Trial
+from .counts import overpaid, underpaid
+from .rules import RULES
+
+#: Findings that are a fact about the reward, which the first line tells in half a sentence.
+FACTS = ("chat_only", "string_only", "untagged")
+
+
+def judge(trials: list[Trial]) -> ProbeReport:
+    """Judge each reward. The sum comes first, because partial credit needs one that tells right from wrong."""
+    *parts, last = trials
+    of_last = _findings(last)
+    for trial in parts:
+        trial.partial = last.answered and not {"wrong_beats_right", *STOPPING} & {one.code for one in of_last}
+    findings = {trial.name: _findings(trial) for trial in parts} | {last.name: of_last}
+    return ProbeReport(
+        in_order(one for some in findings.values() for one in some),
+        scored=tuple(record for trial in trials for record in _records(trial)),
+        verdicts={trial.name: _verdict(trial, findings[trial.name]) for trial in trials},
+        printed=tuple(line for trial in trials for line in trial.logs),
+    )
+
+
+def _findings(trial: Trial) -> list[Finding]:
+    """Apply the rules; where nothing else can be tested, only those that say why."""
+    findings: list[Finding] = []
+    for rule in RULES:
+        able = rule.code in OBSERVED if trial.not_judged else rule.code in STOPPING or not trial.stopped
+        if able and not {one.code for one in findings} & {*rule.unless}:
+            findings += rule(trial)[: rule.most]
+    return [replace(one, subject=trial.name) for one in findings]
+
+
+def _records(trial: Trial) -> list[dict]:
+    """The score matrix of one reward."""
+    return [
+        {"reward": trial.name, "gold": trial.plan.golds[case.number] if trial.answered else "", "what": case.what}
+        | {"label": case.label, "completion": case.text, "score": score}
+        for case, score in trial.scored
+    ]
+
+
+def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
+    """How one reward was tried, and what that shows."""
+    plan, facts = trial.plan, [one.what.rstrip(".") for one in findings if one.code in FACTS]
+    if trial.not_judged:
+        return Verdict("not judged", not_judged=trial.not_judged)
+    if trial.stopped:
+        why = "chance decides" if trial.observed["random"] else "the scoring of one completion never finished"
+        return Verdict(f"not judged further, because {why}")
+    golds = ", ".join(map(_short, plan.golds[:4])) + (", …" if len(plan.golds) > 4 else "")
+    how = f"judged by the answer ({golds})" if trial.answered else "judged by its format alone"
+    kind = "chat messages" if plan.chat else "strings"
+    form = f"any format, such as {plan.form}" if plan.any_form else f"format {plan.form}"
+    rest = f" ({'; '.join(facts)})" if facts else ""
+    counts = underpaid(trial), overpaid(trial)
+    return Verdict(f"{how}, {len(trial.scored)} completions as {kind}, {form}{rest}", trial.answered, counts)
+
+
+def _short(gold: str) -> str:
+    """A gold answer on one line."""
+    line = gold.replace("\n", "⏎")
+    return line if len(line) <= 40 else f"{line[:30]}…{line[-8:]}"

@@ -1,0 +1,81 @@
+"""The first few calls of a reward: can it be called here at all, and what does a call cost?"""
+
+import re
+from dataclasses import replace
+
+from ..forms import FORMS
+from ..matrix import Case, clean_case
+from ..signatures import missing_columns
+from .discovery import forms_of
+from .trial import NotJudgedError, Trial
+
+#: About how many completions a whole trial scores.
+USUAL = 2_000
+#: Seconds for one completion above which the number of completions should be chosen, because they may cost money, too.
+EXPENSIVE = 0.25
+#: What a line says that a reward prints when it cannot do its work.
+_FAILED = re.compile("error|fail|refused|timed out|exception|unable|could not|cannot", re.IGNORECASE)
+
+
+def look(trial: Trial) -> None:
+    """Call a reward with four right answers, each in another format, and choose the kind of completions.
+
+    Raises:
+        NotJudgedError: it needs something that is not here, or is so slow that the number of calls should be chosen.
+    """
+    rows = _ordinary(trial)
+    first = trial.score(rows[:1], busy=1)  # it may import torch, which takes seconds
+    if first.scores is None:
+        outcome = trial.score(rows, chat=not trial.plan.chat, busy=1)
+        if outcome.scores is None:
+            return _no_score(trial, rows)
+        trial.plan = replace(trial.plan, chat=not trial.plan.chat)
+    else:
+        outcome = trial.score(rows, busy=1)
+    if outcome.scores:
+        _check_silent_failure(trial, outcome.scores)
+    _check_cost(trial, outcome.seconds / len(rows))
+    return None
+
+
+def _ordinary(trial: Trial) -> list[Case]:
+    """The first gold answer in four formats: those that the reward's own code suggests come first."""
+    some = dict.fromkeys([trial.plan.form, *forms_of(trial.reward)[:2], FORMS[0], FORMS[8], FORMS[10], FORMS[3]])
+    return trial.plan.rows([clean_case(form, trial.plan.golds[0]) for form in list(some)[:4]])
+
+
+def _no_score(trial: Trial, rows: list[Case]) -> None:
+    """What is wrong if neither messages nor strings are scored; a fault of the reward itself is found later."""
+    each = [trial.score([row], busy=1) for row in rows]
+    if any(outcome.scores for outcome in each):
+        return
+    error = each[0].error
+    if all(outcome.outside for outcome in each):
+        raise NotJudgedError(f"it fails with {error}. Run it where what it needs is at hand.")
+    spare = missing_columns(trial.reward, trial.plan.columns[0], optional=True)
+    if spare and all(outcome.code == "raises" for outcome in each):
+        raise NotJudgedError(
+            f"it fails with {error}, and no column {' or '.join(map(repr, spare))} was given, which it reads. Pass "
+            f"columns={{{spare[0]!r}: […]}} with one value per answer."
+        )
+
+
+def _check_silent_failure(trial: Trial, scores: list[float | None]) -> None:
+    """A reward that catches its own errors, tells of them, and scores everything the same."""
+    lines = [line for line in (*trial.logs, *trial.prints) if _FAILED.search(line)]
+    if lines and len(set(scores)) == 1 and len(trial.logs) + len(trial.prints) >= trial.tried:
+        raise NotJudgedError(
+            f"it scores {len(scores)} right answers in as many formats all {scores[0]}, and prints: {lines[0]}. If a "
+            "server or a package is missing, run it where that is at hand. If it does not read these answers, give "
+            "answers=[…] as your dataset has them, or a completion that it should pay: examples=[…]."
+        )
+
+
+def _check_cost(trial: Trial, seconds: float) -> None:
+    """Ask before an expensive reward is called some thousand times."""
+    if seconds > EXPENSIVE and trial.most is None:
+        minutes = USUAL * seconds / 60
+        raise NotJudgedError(
+            f"one completion takes it {seconds:.1f} s, and all of them are about {USUAL:,} ({minutes:.0f} minutes). "
+            "Say how many it may score: calls=100, for example."
+        )
