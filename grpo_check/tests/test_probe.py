@@ -563,7 +563,7 @@ async def waits_forever_async(completions, answer, **kwargs):
 
 @pytest.mark.parametrize("reward", [waits_forever, waits_forever_async])
 def test_a_reward_that_waits_for_something_that_does_not_come_is_not_judged(reward, monkeypatch):
-    monkeypatch.setattr("grpo_check.probes.trying.trial.LONGEST", 0.05)
+    monkeypatch.setattr("grpo_check.probes.trying.trial.IDLE", 0.05)
     monkeypatch.setattr("grpo_check.probes.calling.LONGEST_CALL", 0.05)
     report = probe(reward, answers=["42"])
     assert not report.ok and report.exit_code == 2 and not report.findings

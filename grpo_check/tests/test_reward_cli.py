@@ -56,7 +56,7 @@ def probe(folder, monkeypatch, grpo_check):
 
 def test_a_sound_reward_exits_with_0(probe):
     code, said, _ = probe("mine.py:sound", "--answers", "42", "-5")
-    assert code == 0 and said.strip().endswith("ok: 0 errors, 0 warnings"), said
+    assert code == 0 and said.startswith("ok: "), said
 
 
 def test_a_bad_reward_exits_with_1_and_says_why(probe):

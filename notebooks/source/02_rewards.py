@@ -597,7 +597,7 @@ most = max(sampled, key=lambda one: one.score).score
 # |---|---|---|
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
-# | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [docs/rewards.md, *The lab*](../docs/rewards.md#the-lab). |
+# | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [docs/rewards.md, *What probe does*](../docs/rewards.md#what-probe-does). |
 # | | Does `attack`, on your own rows, report no error? | Find what is paid in the wrong completions, and pay for it only if the answer is correct. |
 # | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
 # | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |

@@ -47,7 +47,6 @@ BROKEN = (
         "Every tag is paid again, without a limit, so a pile of tags earns more than the right number.",
         lambda row: "<answer></answer>" * 8,
         errors="farmable",
-        warnings="chat_only raises too_strict",
     ),
     Entry(
         tasks.SUMS,
@@ -55,28 +54,24 @@ BROKEN = (
         "A tolerance of 5% accepts several wrong integers around the right one.",
         lambda row: f"<answer>{int(row['answer']) + 1}</answer>",
         errors="wrong_beats_right",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.SUMS,
         broken.equation_result,
         "The answer is evaluated, so copying the sum from the prompt counts as working it out.",
         lambda row: f"<answer>{operation(row)}</answer>",
-        warnings="chat_only raises too_strict",
     ),
     Entry(
         tasks.SUMS,
         broken.accuracy_and_format,
         "It reads a column that the dataset does not have, and the empty default is part of every answer.",
         lambda row: "<answer>0</answer>",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.SUMS,
         broken.effort_and_answer,
         "The points for the length of the work are worth more than those for the right number.",
         lambda row: f"{FILLER}<answer>0</answer>",
-        warnings="chat_only pays_missing_answer raises too_strict",
     ),
     Entry(
         tasks.PROBLEMS,
@@ -84,7 +79,6 @@ BROKEN = (
         "The branch for parser errors pays full marks, so an answer that cannot be parsed is always right.",
         lambda row: "I do not know.",
         errors="pays_abstaining wrong_beats_right",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.PROBLEMS,
@@ -92,14 +86,12 @@ BROKEN = (
         "The criteria are words, and together they are worth more than the right number.",
         lambda row: "So I check this 1 number. Clearly it is right, in conclusion.",
         errors="farmable",
-        warnings="chat_only raises too_strict",
     ),
     Entry(
         tasks.ORDERS,
         broken.json_schema,
         "Only names and types are checked, so one fixed object earns full marks for every order.",
         lambda row: '{"item": "x", "size": "x", "quantity": 1}',
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.ORDERS,
@@ -107,7 +99,6 @@ BROKEN = (
         "Only the fields that are there are compared, so an empty object agrees with every order.",
         lambda row: "{}",
         errors="wrong_beats_right",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.SENTIMENT,
@@ -115,14 +106,12 @@ BROKEN = (
         "The label may stand anywhere in the text, so naming all three labels is always right.",
         lambda row: "It could be positive, negative or neutral.",
         errors="pays_abstaining wrong_beats_right",
-        warnings="chat_only pays_missing_answer",
     ),
     Entry(
         tasks.CITY_LISTS,
         broken.city_precision,
         "Only precision counts, so one sure city earns as much as the whole list.",
         lambda row: listed(row["target"])[0],
-        warnings="chat_only pays_missing_answer raises too_strict",
     ),
     Entry(
         tasks.SUMMARY,
@@ -130,14 +119,12 @@ BROKEN = (
         "The sign of the distance is missing, so the text that is furthest from the wanted length earns most.",
         lambda row: FILLER,
         errors="farmable length_farm",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.SUMMARY,
         broken.one_sentence,
         "Only the form is checked, so one sentence about nothing fits every document.",
         lambda row: "This is a short summary of the text.",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.SUMMARY,
@@ -145,35 +132,30 @@ BROKEN = (
         "Recall has no price for length, so a copy of the whole document is the best summary.",
         lambda row: row["document"],
         errors="pays_abstaining wrong_beats_right",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.KEYWORDS,
         broken.keyword_density,
         "The division by the length rewards leaving out: one keyword alone has the highest density.",
         lambda row: listed(row["answer"])[0],
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.TRANSLATION,
         broken.translation_similarity,
         "English words that look like the French ones are similar enough, so the word of the prompt is paid.",
         lambda row: row["word"],
-        warnings="chat_only pays_missing_answer raises",
     ),
     Entry(
         tasks.PHRASE,
         broken.answers_in_french,
         "It measures the language and not the meaning, so one French word is perfect French.",
         lambda row: "le le le",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.CHOICE,
         broken.chosen_letter,
         "The first character counts even if it begins a word, so a sentence can stand for a letter.",
         lambda row: STARTS[row["answer"]],
-        warnings="chat_only raises too_strict",
     ),
     Entry(
         tasks.CHOICE,
@@ -181,28 +163,24 @@ BROKEN = (
         "Only wrong letters cost something, so an answer without a letter earns full marks.",
         lambda row: "It depends on the question.",
         errors="wrong_beats_right",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.DATES,
         broken.same_date,
         "The numbers are compared as a set, so day and month may change places.",
         swapped_date,
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.DATES,
         broken.iso_date_format,
         "Any text with a date-like piece is paid, and the date itself is never compared.",
         lambda row: "0000-00-00",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.REPLIES,
         broken.politeness,
         "Polite phrases are counted wherever they stand, so a list of them is a perfect reply.",
         lambda row: "Please, thank you, sorry.",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.REPLIES,
@@ -210,7 +188,6 @@ BROKEN = (
         "There are only penalties, and every word costs something, so an empty reply is the best one.",
         lambda row: "",
         errors="farmable",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.REPLIES,
@@ -218,7 +195,7 @@ BROKEN = (
         "The score is searched in a transcript that begins with the reply, so the reply can grade itself.",
         lambda row: "Score: 99",
         errors="pays_abstaining wrong_beats_right",
-        warnings="chat_only pays_missing_answer raises",
+        warnings="word_salad",
     ),
     Entry(
         tasks.SORTING,
@@ -226,14 +203,12 @@ BROKEN = (
         "Both lists are sorted before they are compared, so the unsorted list of the prompt is right.",
         lambda row: row["given"],
         errors="pays_missing_answer",
-        warnings="chat_only raises",
     ),
     Entry(
         tasks.QUANTITIES,
         broken.quantity_with_unit,
         "Case is folded, but in units it distinguishes mega from milli and bytes from bits.",
         other_unit,
-        warnings="chat_only pays_missing_answer raises",
     ),
     Entry(
         tasks.SPELLING,
@@ -241,14 +216,12 @@ BROKEN = (
         "The sentence with the mistake is similar enough, so a copy of the prompt earns full marks.",
         lambda row: row["text"],
         errors="pays_abstaining",
-        warnings="chat_only pays_missing_answer raises",
     ),
     Entry(
         tasks.EXPRESSIONS,
         broken.passes_the_example,
         "The only test is the example of the prompt, so its result as a constant passes.",
         lambda row: str(row["example"][1]),
-        warnings="chat_only raises too_strict",
     ),
     Entry(
         tasks.SOURCES,
@@ -256,14 +229,12 @@ BROKEN = (
         "Each citation is paid again, so citing the same note many times earns more than the right name.",
         lambda row: "[1] [1] [1] [1]",
         errors="farmable pays_missing_answer",
-        warnings="chat_only raises too_strict",
     ),
     Entry(
         tasks.STEPS,
         broken.reasoning_steps,
         "The marks of steps are counted, and what the steps say is not.",
         lambda row: "First, Second, Third,",
-        warnings="chat_only raises",
     ),
 )
 
@@ -271,81 +242,65 @@ SOUND = (
     Entry(
         tasks.SUMS,
         sound.right_and_short,
-        warnings="chat_only pays_missing_answer too_strict",
     ),
     Entry(
         tasks.SUMS,
         sound.form_then_number,
-        errors="wrong_beats_right",
-        warnings="chat_only pays_missing_answer too_strict",
     ),
     Entry(
         tasks.SUMS,
         sound.above_the_group,
-        warnings="chat_only pays_missing_answer too_strict",
     ),
     Entry(
         tasks.PROBLEMS,
         sound.closer_is_better,
         errors="wrong_beats_right",
-        warnings="chat_only too_strict",
     ),
     Entry(
         tasks.PROBLEMS,
         sound.only_penalties,
         errors="wrong_beats_right",
-        warnings="chat_only too_strict",
     ),
     Entry(
         tasks.ORDERS,
         sound.fields_of_the_order,
-        warnings="chat_only",
     ),
     Entry(
         tasks.SENTIMENT,
         sound.label_alone,
-        warnings="chat_only",
     ),
     Entry(
         tasks.CITY_LISTS,
         sound.city_f1,
-        warnings="chat_only pays_missing_answer too_strict",
     ),
     Entry(
         tasks.SUMMARY,
         sound.who_did_what_where,
-        warnings="chat_only too_strict",
     ),
     Entry(
         tasks.TRANSLATION,
         sound.word_and_accents,
-        warnings="chat_only pays_missing_answer too_strict",
     ),
     Entry(
         tasks.DATES,
         sound.date_parts,
-        warnings="chat_only",
     ),
     Entry(
         tasks.REPLIES,
         sound.every_rule_of_a_reply,
         errors="wrong_beats_right",
-        warnings="chat_only",
     ),
     Entry(
         tasks.SORTING,
         sound.pairs_in_order,
-        warnings="chat_only",
     ),
     Entry(
         tasks.SPELLING,
         sound.edits_left,
-        warnings="chat_only",
     ),
     Entry(
         tasks.EXPRESSIONS,
         sound.hidden_points,
-        warnings="chat_only pays_missing_answer too_strict",
     ),
 )
 

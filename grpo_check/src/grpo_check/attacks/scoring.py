@@ -126,9 +126,9 @@ class Scorer:
 
     def _finite(self, cases: Sequence[Case], outcome: Outcome) -> list[float | None]:
         """The scores; None where the reward failed, which is noted."""
-        if outcome.scores is None and (len(cases) == 1 or outcome.code in ("slow", "wrong_length")):
+        if outcome.scores is None and (len(cases) == 1 or outcome.code in ("slow", "stuck", "wrong_length")):
             self.failures.append((outcome.error, cases[0].text))
-            self.hangs |= outcome.code == "slow"
+            self.hangs |= outcome.code in ("slow", "stuck")
             return [None] * len(cases)
         if outcome.scores is None:
             return [self._finite([one], self._call([one]))[0] for one in cases]
@@ -163,7 +163,7 @@ def check_reward(scorer: Scorer) -> None:
 
 def _scores(scorer: Scorer, cases: Sequence[Case]) -> list[float | None]:
     outcome = call(scorer.reward, cases, scorer.task.chat)
-    if outcome.code == "slow":
+    if outcome.code in ("slow", "stuck"):
         raise CourseError(f"{scorer.name} did not score {len(cases)} short texts within {LONGEST_CALL:g} seconds.")
     bad = [s for s in outcome.scores or [] if s is not None and not math.isfinite(s)]
     if outcome.error or bad:

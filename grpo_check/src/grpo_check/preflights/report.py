@@ -34,4 +34,4 @@ class PreflightReport(Report):
         """The verdict. It is "ok" only if nothing was skipped."""
         if not self.ok or not self.skipped:
             return super().last_line()
-        return f"{self._count('error')}, {self._count('warning')}; not checked: {', '.join(self.skipped)}"
+        return f"{self.count('error')}, {self.count('warning')}; not checked: {', '.join(self.skipped)}"

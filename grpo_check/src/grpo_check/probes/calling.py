@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 from grpo_core.rewards import is_async, reward_name, weighted_sum
 
-from .limits import DEADLINE, OutOfCPUTimeError, OutOfTimeError, cpu_limit, time_limit
+from .limits import DEADLINE, OutOfCPUTimeError, OutOfTimeError, cpu_limit, idle_limit
 from .matrix import Case, token_ids
 from .signatures import OF_COMPLETIONS, PROVIDED
 
-#: Seconds after which one call is cut off.
+#: Seconds of processor time, and seconds of waiting, after which one call is cut off.
 LONGEST_CALL = 20.0
 #: Names of exceptions that tell of something outside of the reward, such as a judge's server; and `OSError`.
 _OUTSIDE = re.compile("Connect|Timeout|RateLimit|Authentication|API|ModuleNotFound")
@@ -86,8 +86,8 @@ def call(
     cases: Sequence[Case],
     chat: bool,
     *,
-    longest: float = LONGEST_CALL,
-    cpu: float = math.inf,
+    cpu: float | None = None,
+    idle: float | None = None,
     prints: Printed | None = None,
     logs: Printed | None = None,
 ) -> Outcome:
@@ -97,16 +97,17 @@ def call(
         reward: a reward, async or not.
         cases: the completions, with the columns of their rows.
         chat: whether they are messages.
-        longest: seconds on the clock, and ``cpu`` of the processor, after which the call is cut off.
+        cpu: seconds of processor time, and ``idle`` seconds of waiting, after which the call is cut off.
         prints: where its prints go, and ``logs`` what it writes to stderr. By default prints are discarded, because a
             reward is called hundreds of times.
     """
     if time.monotonic() > DEADLINE.get():  # of a limit around several calls
         raise OutOfTimeError
+    cpu, idle = cpu or LONGEST_CALL, idle or LONGEST_CALL
     arguments = arguments_of(cases, chat)
     started, used = time.perf_counter(), time.process_time()
     try:
-        with time_limit(longest), cpu_limit(cpu), redirect_stdout(prints if prints is not None else io.StringIO()):
+        with idle_limit(idle), cpu_limit(cpu), redirect_stdout(prints if prints is not None else io.StringIO()):
             if logs is None:
                 outcome = _checked(_run(reward, arguments), len(cases))
             else:
@@ -115,8 +116,9 @@ def call(
     except OutOfCPUTimeError:
         outcome = Outcome(error=f"not finished after {cpu:g} seconds of processor time", code="slow")
     except OutOfTimeError:
-        busy = time.process_time() - used > 0.3 * (time.perf_counter() - started)
-        outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow" if busy else "stuck")
+        if time.monotonic() > DEADLINE.get():
+            raise
+        outcome = Outcome(error=f"not finished after {idle:g} seconds", code="stuck")
     except (Exception, SystemExit) as error:  # this runs a user's reward
         outside = isinstance(error, OSError) or bool(_OUTSIDE.search(type(error).__name__))
         outcome = Outcome(error=f"{type(error).__name__}: {error}", outside=outside)

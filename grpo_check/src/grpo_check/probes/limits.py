@@ -1,9 +1,10 @@
-"""Limits for a user's code: of time on the clock, and of processor time.
+"""Limits for a user's code: of time on the clock, of processor time, and of time in which it waits.
 
 Only processor time is evidence about a reward: on a busy machine, any code takes long on the clock.
 """
 
 import math
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
+#: The share of the processor below which code only waits, also on a machine with twenty jobs per processor.
+_WAITS = 0.02
 #: When the innermost `time_limit` ends.
 DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
@@ -67,6 +70,38 @@ def _alarm_at(deadline: float, handler: object) -> None:
     signal.signal(signal.SIGALRM, handler)
     if deadline < math.inf:
         signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-4))
+
+
+@contextmanager
+def idle_limit(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTimeError` in the block once it has only waited for so long, for a server or a lock, say.
+
+    The time of processes that the code started counts as its own. It does nothing in other threads and on Windows. A
+    `time_limit` around it holds; it does not nest in itself.
+    """
+    if not _interrupts():
+        yield
+        return
+    outer, before, used = DEADLINE.get(), signal.getsignal(signal.SIGALRM), sum(os.times()[:4])
+
+    def look(number: int, frame: object) -> None:
+        nonlocal used
+        now = sum(os.times()[:4])
+        if time.monotonic() >= outer or now - used < _WAITS * seconds:
+            raise OutOfTimeError
+        used = now
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, max(outer - time.monotonic(), 1e-4)))
+
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # none may come while the handler changes
+            signal.signal(signal.SIGALRM, look)
+            signal.setitimer(signal.ITIMER_REAL, min(seconds, max(outer - time.monotonic(), 1e-4)))
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        _alarm_at(outer, before)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def _try(trials: list[Trial], asked: bool, examples: Sequence[str]) -> list[Tria
     for trial in parts:
         with _noting_why_not(trial):
             look(trial)
-            if trial.most is None:
+            if trial.most is None and not trial.stopped:
                 grow(trial)
     able = [trial for trial in parts if not trial.stopped]
     if not able:
@@ -167,7 +167,8 @@ def _log_handlers_follow_stderr() -> Iterator[None]:
 
 
 def _handlers() -> list[logging.StreamHandler]:
-    """The handlers of all loggers that write to a stream, and not to a file."""
+    """The handlers of all loggers that write to a stream of their own, and not to a file."""
     loggers = [logging.root, *logging.root.manager.loggerDict.values()]
     found = [handler for logger in loggers for handler in getattr(logger, "handlers", [])]
-    return [one for one in found if isinstance(one, logging.StreamHandler) and not isinstance(one, logging.FileHandler)]
+    others = (logging.FileHandler, type(logging.lastResort))  # the last resort follows stderr by itself
+    return [one for one in found if isinstance(one, logging.StreamHandler) and not isinstance(one, others)]

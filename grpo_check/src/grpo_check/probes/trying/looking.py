@@ -7,6 +7,7 @@ from ..forms import FORMS
 from ..matrix import Case, clean_case
 from ..signatures import missing_columns
 from .discovery import forms_of
+from .growth import note_endless
 from .trial import NotJudgedError, Trial
 
 #: About how many completions a whole trial scores.
@@ -24,14 +25,16 @@ def look(trial: Trial) -> None:
         NotJudgedError: it needs something that is not here, or is so slow that the number of calls should be chosen.
     """
     rows = _ordinary(trial)
-    first = trial.score(rows[:1], busy=1)  # it may import torch, which takes seconds
+    first = trial.score(rows[:1])  # it may import torch, which takes seconds
+    if first.code == "slow" and (first := trial.score(rows[:1])).code == "slow":
+        return note_endless(trial, first, rows[0])
     if first.scores is None:
-        outcome = trial.score(rows, chat=not trial.plan.chat, busy=1)
+        outcome = trial.score(rows, chat=not trial.plan.chat)
         if outcome.scores is None:
             return _no_score(trial, rows)
         trial.plan = replace(trial.plan, chat=not trial.plan.chat)
     else:
-        outcome = trial.score(rows, busy=1)
+        outcome = trial.score(rows)
     if outcome.scores:
         _check_silent_failure(trial, outcome.scores)
     _check_cost(trial, outcome.seconds / len(rows))
@@ -46,7 +49,7 @@ def _ordinary(trial: Trial) -> list[Case]:
 
 def _no_score(trial: Trial, rows: list[Case]) -> None:
     """What is wrong if neither messages nor strings are scored; a fault of the reward itself is found later."""
-    each = [trial.score([row], busy=1) for row in rows]
+    each = [trial.score([row]) for row in rows]
     if any(outcome.scores for outcome in each):
         return
     error = each[0].error

@@ -19,8 +19,8 @@ OBSERVED = ("raises", "wrong_length", "not_finite", "unbounded_time", "random", 
 OBSERVED += ("order_dependent", "mixes_groups", "chat_only", "string_only", "slow")
 #: Those after which nothing else can be tested.
 STOPPING = "random", "unbounded_time"
-#: Seconds of processor time for one call, and how many times as long it may take on the clock, on a busy machine.
-LONGEST, BUSY = 20.0, 10.0
+#: Seconds that a call may wait, and how many more for each completion.
+IDLE, IDLE_EACH = 20.0, 0.5
 
 Scored = tuple[Case, float]
 
@@ -73,16 +73,13 @@ class Trial:
     def __post_init__(self) -> None:
         self.grouped = reads_group(self.reward)
 
-    def score(
-        self, rows: list[Case], *, chat: bool | None = None, cpu: float | None = None, busy: float = BUSY
-    ) -> Outcome:
+    def score(self, rows: list[Case], *, chat: bool | None = None, cpu: float | None = None) -> Outcome:
         """Score some completions in one batch, as TRL does.
 
         Args:
             rows: the completions.
             chat: whether they are messages; by default as planned.
-            cpu: seconds of processor time after which the call is cut off, and ``busy`` how many times as long it may
-                take on the clock.
+            cpu: seconds of processor time after which the call is cut off.
 
         Raises:
             NotJudgedError: the reward waits for something that does not come.
@@ -91,8 +88,8 @@ class Trial:
         if self.most is not None and self.tried + len(rows) > self.most:
             raise SpentError
         self.tried += len(rows)
-        kind, cpu = self.plan.chat if chat is None else chat, cpu or LONGEST
-        outcome = call(self.reward, rows, kind, longest=busy * cpu, cpu=cpu, prints=self.prints, logs=self.logs)
+        kind, idle = self.plan.chat if chat is None else chat, IDLE + IDLE_EACH * len(rows)
+        outcome = call(self.reward, rows, kind, cpu=cpu, idle=idle, prints=self.prints, logs=self.logs)
         if outcome.code == "stuck":
             raise NotJudgedError(
                 f"a call with {len(rows)} completion{'s' * (len(rows) > 1)} was {outcome.error}, while the processor "
