@@ -207,9 +207,10 @@ print(probe(naive_reward, answers=GOLD))
 print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
-# Each finding has a code, what was seen, an example, why it matters, and what to do. `wrong_beats_right` means that a
-# wrong answer earns at least as much as a correct one: 42.84 contains 42. `pays_missing_answer` is the third cheat from
-# above. It is only a warning here, because none of your gold answers is empty.
+# The first line has the verdict. The next two count the right answers that are paid too little (such as `42.00`) and the
+# wrong ones that are paid too much. Each finding has a code, what was seen, an example, why it matters, and what to do.
+# `wrong_beats_right` means that a wrong answer earns at least as much as a correct one: 42.84 contains 42. `probe` finds the
+# third cheat from above, too, if some of your gold answers are empty: `answers=["42", ""]`.
 #
 # The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so keep trying cheats of your
 # own. The same check runs in a terminal:
@@ -597,7 +598,7 @@ most = max(sampled, key=lambda one: one.score).score
 # |---|---|---|
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
-# | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [docs/rewards.md, *What probe does*](../docs/rewards.md#what-probe-does). |
+# | 3. Attack it with `probe` | Does the report begin with `ok`? | Look up the code in [docs/rewards.md, *What probe does*](../docs/rewards.md#what-probe-does). |
 # | | Does `attack`, on your own rows, report no error? | Find what is paid in the wrong completions, and pay for it only if the answer is correct. |
 # | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
 # | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |
@@ -669,7 +670,8 @@ FAULTY = [("faulty", "Fix what probe reports above, warnings included.")]
 
 def attacked() -> str:
     print(report := probe(capital_reward, answers=CITIES))
-    return "faulty" if report.findings else "sound"
+    faults = [one for one in report.findings if one.severity != "note"]
+    return "faulty" if faults else "sound"
 
 
 name = "Exercise 2, texts"
