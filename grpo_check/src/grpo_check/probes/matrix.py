@@ -21,7 +21,8 @@ from .answers import answer_kind, decoys, near_misses, other_row, other_writings
 from .forms import Form
 
 #: The label of each role. A role that is not listed is neutral.
-LABELS = {"clean": "correct", "writing": "correct", "long": "correct", "wrong": "wrong", "missing": "wrong"}
+LABELS = {"clean": "correct", "writing": "correct", "long": "correct"}
+LABELS |= {"wrong": "wrong", "missing": "wrong", "hedge": "wrong"}
 
 
 class Case(NamedTuple):
@@ -126,7 +127,7 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
     found += [*_wrong(form, gold, golds), *_missing(form), *_malformed(form, gold, golds), *_attacks(form, gold)]
     found += [*_foreign(form, gold), *_sentence(form, gold)] if answered else []
     if not answered:
-        roles = {"wrong": "clean", "missing": "odd"}
+        roles = {"wrong": "clean", "missing": "odd", "hedge": "odd"}
         found = [case._replace(role=roles.get(case.role, case.role)) for case in found if case.id != "untagged wrong"]
     found += _long(form, gold, found)
     return list({case.text: case for case in reversed(found)}.values())[::-1]  # the first of equal texts
@@ -166,6 +167,10 @@ def _wrong(form: Form, gold: str, golds: list[str]) -> Iterator[Case]:
         three = "".join(form.before_answer + answer + form.after_answer for answer in (before, gold, after))
         text = form[0] + reasoning(first) + form[1] + three
         yield Case("three answers, the second correct", "wrong", text)
+    if form.after_answer and decoys(gold):
+        for what, texts in {"first": (gold, *decoys(gold)), "last": (*decoys(gold), gold)}.items():
+            answer = ", ".join(texts)
+            yield Case(f"several answers, the {what} correct", "hedge", form.write(reasoning(answer), answer))
     yield Case("a plea as the answer", "wrong", form.write(reasoning(PLEA), PLEA))
 
 

@@ -37,7 +37,7 @@ def overpaid(trial: Trial) -> Count:
     For a reward that does not depend on the answer: the broken formats that earn as much as a whole one.
     """
     if trial.answered:
-        return _count(trial, ("wrong", "missing"), lambda row, low, pair: pair[1] > low + _slack(row, low))
+        return _count(trial, ("wrong", "missing", "hedge"), lambda row, low, pair: pair[1] > low + _slack(row, low))
     return _count(trial, ("broken",), lambda row, low, pair: pair[1] >= row.clean[1] - ROUNDING)
 
 

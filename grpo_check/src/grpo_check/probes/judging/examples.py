@@ -154,6 +154,12 @@ def word_salad(completions, **kwargs):
     return [0.5 * sum(word in completion_text(c) for word in ("osmosis", "membrane")) for c in completions]
 
 
+def several_answers(completions, answer, **kwargs):
+    """The last number between the tags is the answer."""
+    said = [re.findall(r"-?[0-9.]+", extract_answer(completion_text(c)) or "") for c in completions]
+    return [1.0 if numbers and numbers[-1] == gold else 0.0 for numbers, gold in zip(said, answer)]
+
+
 def slow(completions, answer, **kwargs):
     """Blanks at the end are looked for from every blank of a long run."""
     return correctness_reward([re.sub(r"\s+$", "", completion_text(c)) for c in completions], answer)

@@ -476,6 +476,23 @@ def word_salad(trial: Trial) -> Iterator[Finding]:
             yield showing(f"your example scores {own[1]:g}, its words in another order {salad[1]:g}.", salad[0])
 
 
+@rule(
+    "warning",
+    "a reward that pays a list of answers in place of one, if the first or the last of them is correct",
+    why="a list is no answer, and the policy is free to write one.",
+    fixes=("compare everything between the tags with the gold answer, not a number that is found there.",),
+    unless=("wrong_beats_right",),
+    example=examples.several_answers,
+)
+def several_answers(trial: Trial) -> Iterator[Finding]:
+    """Where the answer stands in tags, three answers are paid like the correct one."""
+    for row in answered_rows(trial):
+        hedge, right, wrong = best(row.of("hedge")), row.right, row.usual_wrong
+        tells_apart = right and wrong and right[1] > wrong[1] + ROUNDING
+        if hedge and tells_apart and hedge[1] >= right[1] - ROUNDING:
+            yield showing(f"{hedge[0].what}: {hedge[1]:g}, as much as the correct one alone.", hedge[0])
+
+
 observed_rule(
     examples.slow,
     "warning",

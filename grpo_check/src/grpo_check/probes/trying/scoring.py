@@ -27,7 +27,7 @@ ALONE = ("clean", "nothing", "other row")
 #: A completion of another prompt, which answers no row.
 STRANGER = Case("of another prompt", "odd", NO_ANSWER)
 #: What tells most comes first if not everything may be scored.
-IMPORTANT = ("clean", "near", "nothing", "writing", "wrong", "missing", "attack", "broken", "odd", "long")
+IMPORTANT = ("clean", "near", "nothing", "writing", "wrong", "missing", "hedge", "attack", "broken", "odd", "long")
 
 Batch = list[tuple[Case, float | None]]
 
