@@ -89,7 +89,7 @@ def gsm8k_records() -> list[dict]:
 @pytest.fixture(scope="session")
 def real_model(tmp_path_factory) -> Path:
     """SmolLM2: the user's copy or, if there is none, one from the package index that all test workers share."""
-    if (smollm2.folder() / "config.json").is_file():
+    if smollm2.is_complete(smollm2.folder()):
         return smollm2.folder()
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models"
