@@ -5,6 +5,8 @@ ARGS ?=
 WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Some images set this variable. Then each process compiles torch and TRL again, which takes longer than to import them.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The tests of grpo-check that ask the installed TRL something. The rest of its tests read no more of it than a log.
 NEWEST := $(addprefix grpo_check/tests/,test_preflight.py test_preflight_arguments.py test_preflight_any_arguments.py \

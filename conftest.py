@@ -17,6 +17,9 @@ from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.project import write_libs
 
 prepare_machine(CPU)  # before any test imports torch
+# bitsandbytes prepares torch.compile when it is imported, and nothing here compiles: a fifth of the import of TRL, in
+# this process and in those that tests start.
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 # A slow machine is not a fault of the code, so there is no time limit for a single example.
 settings.register_profile("course", deadline=None)
