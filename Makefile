@@ -5,12 +5,15 @@ ARGS ?=
 WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Some images set this variable. Then each process compiles torch and TRL again, which takes longer than to import them.
+unexport PYTHONDONTWRITEBYTECODE
 
-# The tests of grpo-check that ask the installed TRL something. The rest of its tests read no more of it than a log.
+# The tests of grpo-check that ask the installed TRL something; that of the package also attacks a reward. The rest read no
+# more of TRL than a log.
 NEWEST := $(addprefix grpo_check/tests/,test_preflight.py test_preflight_arguments.py test_preflight_any_arguments.py \
 	test_preflight_cli.py test_preflight_numbers.py test_preflight_rewards.py test_preflight_rows.py \
 	test_preflight_thinking.py test_preflight_users_code.py test_health.py test_health_damaged_logs.py \
-	test_newest_trl.py)
+	test_newest_trl.py test_pilot.py test_check_package.py)
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-attack
 
@@ -37,7 +40,7 @@ gpu-path: setup .gpu-path/installed ## Unsloth's CUDA branches on CPU tensors, a
 gpu-day: setup   ## what only a GPU can show, in steps of at most 10 minutes without a network; ARGS="lesson stock"
 	$(BIN)/python scripts/gpu_day.py $(ARGS)
 
-check-newest: setup .newest/installed ## grpo-check with the newest TRL: settings, logs and a watched run; ARGS: pytest's
+check-newest: setup .newest/installed ## grpo-check with the newest TRL: settings, logs, a pilot, a watched run and the commands in a plain project; ARGS: pytest's
 	PYTHONPATH=$(CURDIR)/.newest $(PYTEST) -m "not upgrade" $(NEWEST) $(ARGS)
 
 .newest/installed: requirements-newest.txt | $(VENV)/installed

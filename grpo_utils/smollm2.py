@@ -6,11 +6,11 @@ python -m grpo_utils.smollm2        fetch it: 93 MB to download, 270 MB in the c
 import os
 
 from grpo_core.errors import CourseError
-from grpo_core.smollm2 import NAME, check_memory, fast_bf16, fetch, folder, main
+from grpo_core.smollm2 import NAME, check_memory, fast_bf16, fetch, folder, is_complete, main
 
 from .profiles import PROFILES, Profile, find_profile, offered_gpu
 
-__all__ = ["NAME", "check_memory", "dtype_on", "fast_bf16", "fetch", "find_machine", "folder"]
+__all__ = ["NAME", "check_memory", "dtype_on", "fast_bf16", "fetch", "find_machine", "folder", "is_complete"]
 
 SLOW_IN_BF16 = (
     "This processor is slow in bf16, so training computes in fp32: three to six times as long (measured twice, on AMD "

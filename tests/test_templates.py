@@ -1,7 +1,9 @@
 """The templates as files: self-contained, alike where they should be, and copied without loss."""
 
 import ast
+import errno
 import json
+import os
 import re
 import shutil
 from graphlib import TopologicalSorter
@@ -95,6 +97,42 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
     with pytest.raises(CourseError, match="not an empty folder; nothing was written"):
         new_project("basic_grpo", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_cannot_be_created_is_one_message(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    for folder, why in {"file/x": "Not a directory", "link": "File exists", "x" * 300: "File name too long"}.items():
+        with pytest.raises(CourseError, match=rf"cannot be written \({why}\)"):
+            new_project("basic_grpo", tmp_path / folder)
+
+
+def raising(error: BaseException):
+    def stand_in(*arguments, **options):
+        raise error
+
+    return stand_in
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()])
+@pytest.mark.parametrize("existed", [True, False])
+def test_an_interrupted_copy_leaves_nothing_that_the_next_one_refuses(tmp_path, monkeypatch, error, existed):
+    folder = tmp_path / "project"
+    if existed:
+        folder.mkdir()
+    with monkeypatch.context() as broken:
+        broken.setattr("grpo_utils.project.write_lib", raising(error))
+        with pytest.raises((CourseError, KeyboardInterrupt)):
+            new_project("basic_grpo", folder)
+    assert folder.exists() == existed and (not existed or not any(folder.iterdir()))
+    assert new_project("basic_grpo", folder) == folder
+
+
+def test_a_full_disk_is_named_though_many_files_failed(tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("shutil.copystat", raising(full))
+    with pytest.raises(CourseError, match="cannot be written .*No space left on device"):
+        new_project("basic_grpo", tmp_path / "project")
 
 
 def test_an_unknown_template_is_named_with_the_nearest(tmp_path):

@@ -47,6 +47,8 @@ def test_it_trains_until_held_out_accuracy_has_risen(project):
     report = check_report(project / "outputs" / "full" / "report.json")
     assert report["before"]["accuracy_ci95"][1] < report["after"]["accuracy_ci95"][0]
     assert report["p_value"] < 1e-6 and "Strict accuracy rose" in run.stdout
+    # The weights are of the rewards, so the settings are reported as they were given.
+    assert report["rewards"]["correctness_reward"] > 0 and report["config"]["training"]["reward_weights"] is None
 
 
 def processor_seconds() -> float:

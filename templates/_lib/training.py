@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 
@@ -112,17 +113,17 @@ def build_trainer(
 
     ``more`` has further arguments of `GRPOTrainer` (tools, peft_config), or other callbacks than `Lines`.
     """
-    run, training = settings.run, settings.training
-    training.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
+    run, arguments = settings.run, copy(settings.training)  # the settings stay as they were given
+    arguments.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
     if run.reward_model:  # TRL loads it and calls it like a function
-        training.reward_weights.append(run.reward_model_weight)
+        arguments.reward_weights.append(run.reward_model_weight)
         functions.append(run.reward_model)
     callbacks = [*more.pop("callbacks", [Lines()]), TimeLimit(run.max_minutes)]
     options = dict(reward_funcs=functions, callbacks=callbacks) | more
-    trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=training, train_dataset=rows, **options)
+    trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=arguments, train_dataset=rows, **options)
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    if settings.model.use_peft and not training.deepspeed_plugin:  # ZeRO-3 needs the adapter in the base's dtype
+    if settings.model.use_peft and not arguments.deepspeed_plugin:  # ZeRO-3 needs the adapter in the base's dtype
         keep_trainable_fp32(trainer.model)
     return trainer
 
@@ -156,9 +157,11 @@ def entries(settings: Settings, family: str) -> dict:
 
 
 def outcome(trainer: GRPOTrainer, seconds: float) -> dict:
-    """The report's entries about the training itself: steps, seconds, and the note of `TimeLimit`, "" without one."""
+    """The report's entries about the training itself, with each reward's weight; "stopped" is `TimeLimit`'s note."""
     notes = [callback.note for callback in trainer.callback_handler.callbacks if isinstance(callback, TimeLimit)]
-    return {"steps": trainer.state.global_step, "train_seconds": seconds, "stopped": "".join(notes)}
+    rewards = dict(zip(trainer.reward_func_names, trainer.args.reward_weights, strict=True))
+    times = {"steps": trainer.state.global_step, "train_seconds": seconds, "stopped": "".join(notes)}
+    return {"rewards": rewards, **times}
 
 
 @contextmanager

@@ -84,7 +84,10 @@ def correctness_reward(completions: list, function: list, calls: list, expected:
 
 
 def runs_reward(completions: list, function: list, calls: list, **kwargs) -> list[float]:
-    """1.0 if the program returns a value for each call, correct or not, as partial credit for programs that run."""
+    """1.0 if there is a value for each call, correct or not, as partial credit for programs that run.
+
+    Known exploit: a program that ignores its input earns this, and so does one that writes the values itself.
+    """
     counts = [len(json.loads(k)) for k in calls]
     found = outcomes(completions, function, calls)
     return [

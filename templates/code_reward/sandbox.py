@@ -2,10 +2,10 @@
 
     run("def double(x): return 2 * x", "double", [[21]])        -> [Value(42)]
 
-`cell.py` has the limits. They do **not** protect against a kernel bug, or a program that uses timing to learn what else
-the machine is doing or which files exist (it cannot read them). To run programs from people who mean harm, and not from
-a model that you train, add a separate machine: replace `run` with a call to a container service or a micro-VM with the
-same arguments and results.
+`cell.py` has the limits. They do **not** protect against a kernel bug, or against a program that learns about the
+machine: the size, owner and time of any file (it cannot read them), the path of the interpreter, and from timing what
+else is running. To run programs from people who mean harm, and not from a model that you train, add a separate machine:
+replace `run` with a call to a container service or a micro-VM with the same arguments and results.
 """
 
 import json
@@ -13,7 +13,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,14 +61,15 @@ def run(
 ) -> list[Value | Failure]:
     """Call ``function`` of ``program`` with each list of arguments; return one `Value` or `Failure` for each.
 
+    A `Value` is what the program's process wrote. No one outside can see whether a function returned it.
+
     Raises:
         SandboxError: this machine cannot enforce a limit.
     """
     if not sys.platform.startswith("linux"):
         raise SandboxError(f"The sandbox needs Linux, and this is {sys.platform}; use a Linux machine or container.")
     job = {"program": program, "function": function, "calls": list(calls), "limits": asdict(limits)}
-    with tempfile.TemporaryDirectory() as folder:
-        lines, why = talk(json.dumps(job).encode(), folder, limits)
+    lines, why = talk(json.dumps(job).encode(), limits)
     output = [read(line) for line in lines]
     if output and "lock" in output[0]:
         raise SandboxError(f"The sandbox does not work on this machine: {output[0]['lock']}.")
@@ -86,14 +86,14 @@ def read(line: bytes) -> dict:
     return value if isinstance(value, dict) else {}
 
 
-def talk(job: bytes, folder: str, limits: Limits) -> tuple[list[bytes], str]:
+def talk(job: bytes, limits: Limits) -> tuple[list[bytes], str]:
     """Start the cell, send it the job, and read its lines until it ends or reaches a limit; return why, too."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", str(CELL)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        cwd=folder,
+        cwd="/",  # it may read and write nothing there
         env={},
         process_group=0,  # keeps Ctrl-C away; in a new session, Linux would ignore its nice(10)
     )

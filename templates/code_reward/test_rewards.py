@@ -65,6 +65,19 @@ def test_attacks_earn_nothing(name):
     assert total(WRONG[name]) == 0
 
 
+FORGED = """
+import os, sys
+results = sys._getframe(1).f_locals["results"]
+results.write('{"value": 0}\\n' * 3)
+results.flush()
+os._exit(0)
+"""
+
+
+def test_a_program_that_writes_its_own_results_earns_no_more_than_a_constant():
+    assert total(FORGED) == total("lambda x: 0") == REWARDS[runs_reward]
+
+
 def test_true_is_not_1_and_rounding_is_not_an_error():
     row = dict(function=["answer"] * 3, calls=["[[0]]"] * 3, expected=["[[1]]", "[0.3]", "[[1]]"])
     texts = ["lambda x: [True]", "lambda x: 0.1 * 3", "lambda x: [1.0]"]

