@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from course import ROOT
+from grpo_check.sections import PAGES
 from setuptools import find_packages
 
 from grpo_utils.project import new_project, template_names
@@ -43,6 +44,9 @@ def wheels(tmp_path_factory):
         (source / "templates" / "basic_grpo" / name).write_text("mine")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    for page in PAGES:
+        (source / page).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / page, source / page)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "./grpo_check", "."]
     subprocess.run(build, cwd=source, check=True)
     # the names that the install cell looks for
@@ -74,6 +78,22 @@ def test_each_wheel_holds_its_packages_and_nothing_of_the_other(wheels):
         }
         assert made and made <= files
     assert not held[0] & held[1] and "grpo_utils/tiny/tiny-qwen3/model.safetensors" in held[1]
+
+
+@pytest.mark.slow
+def test_the_wheel_of_grpo_check_holds_the_pages_that_explain_searches(wheels):
+    held = zipfile.ZipFile(wheels[0])
+    assert all(held.read(f"grpo_check/pages/{page}") == (ROOT / page).read_bytes() for page in PAGES)
+
+
+@pytest.mark.slow
+def test_an_sdist_of_grpo_check_holds_all_that_its_wheel_needs(wheels, tmp_path):
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=wheels[0].parent / "grpo_check", check=True, capture_output=True)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, str(next(tmp_path.glob("*.tar.gz")))], cwd=tmp_path, check=True)
+    names = [set(zipfile.ZipFile(wheel).namelist()) for wheel in (wheels[0], next(tmp_path.glob("*.whl")))]
+    assert names[0] == names[1]
 
 
 @pytest.mark.slow

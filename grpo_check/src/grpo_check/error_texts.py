@@ -16,17 +16,16 @@ from importlib.resources import files
 from grpo_core.errors import CourseError
 from grpo_core.training.measuring import installed_version
 
+from .pasted import plain
+
 #: The similarity, in percent, from which on a text counts as found; `tests/test_error_texts.py` measures it.
 THRESHOLD = 90
+#: The similarity of one of its parts, in percent, below which that part counts as missing, which saves time.
+_LOWEST = 60
 #: A shorter piece of an error text says too little.
 _SHORTEST_PIECE = 12
-#: Errors come at the end, and a log can be long.
-_LAST_CHARACTERS = 30_000
 #: More records than this are no answer.
 MOST = 3
-_COLOR = re.compile(r"\x1b\[[\d;]*m")
-#: What launchers, vLLM and frames put in front of a line or around it.
-_DECORATION = re.compile(r"^\[(rank|default)\d+\]: ?|^\([^()\n]*pid=\d+[^()\n]*\) ?|[│╭╮╰╯─]", re.MULTILINE)
 NAME = re.compile(r"[`'\"]([\w.=<>-]+)[`'\"]")
 QUOTES = re.compile(r"[`'\"]")
 #: How we know that a record is true.
@@ -104,7 +103,7 @@ def find(pasted: str) -> list[ErrorText]:
     Raises:
         CourseError: it is a piece of too many records.
     """
-    shown = _DECORATION.sub("", _COLOR.sub("", pasted[-_LAST_CHARACTERS:]))
+    shown = plain(pasted)
     if pieces := _with_piece(compact(shown)):
         return pieces
     scores = {record: score(record.text, shown) for record in error_texts()}
@@ -142,7 +141,8 @@ def score(text: str, pasted: str) -> float:
 
     there, whole = compact(pasted), text if QUOTES.search(pasted) else QUOTES.sub("", text)
     parts = [compact(part) for part in whole.split("…") if part.strip()]
-    found = [partial_ratio_alignment(part, there) for part in parts if len(part) <= len(there)]
+    found = [partial_ratio_alignment(part, there, score_cutoff=_LOWEST) for part in parts if len(part) <= len(there)]
+    found = [one for one in found if one]
     if not found:
         return 0.0
     window = there[max(0, min(one.dest_start for one in found) - 1) : max(one.dest_end for one in found) + 1]

@@ -1,23 +1,31 @@
-"""Say what a code means: its rule's meaning, reason, fixes, details and example; or what a known error text means."""
+"""Say what a code means: its rule's meaning, reason, fixes, details and example; or what a pasted error text means."""
 
+import re
 from collections.abc import Callable
 from inspect import getsource, isfunction, signature
 from textwrap import dedent, indent
 
 from grpo_core.errors import CourseError, did_you_mean
 
-from .attacks.rules import RULES as OF_ATTACK
 from .error_texts import find
 from .findings import advice
-from .health.rules import RULES as OF_HEALTH
-from .pilots.verdicts import RULES as OF_PILOT
-from .preflights.checking import RULES as OF_PREFLIGHT
-from .probes.judging.rules import RULES as OF_PROBE
+from .pasted import errors, plain, traceback
 from .rule import Rule
+from .sections import nearest, quoting
+
+#: Where the pages say how to narrow down an error that is in none of them.
+_NARROW = "docs/troubleshooting.md#your-error-is-not-here in the repository of grpo-check says how to narrow it down."
+_CODE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def rules_of() -> dict[str, list[Rule]]:
-    """The rules of each check, in the order in which it lists them."""
+    """The rules of each check, in the order in which it lists them. They are not needed for an error text."""
+    from .attacks.rules import RULES as OF_ATTACK
+    from .health.rules import RULES as OF_HEALTH
+    from .pilots.verdicts import RULES as OF_PILOT
+    from .preflights.checking import RULES as OF_PREFLIGHT
+    from .probes.judging.rules import RULES as OF_PROBE
+
     first = {"probe": OF_PROBE, "attack": OF_ATTACK}
     return {**first, "preflight": OF_PREFLIGHT, "pilot": OF_PILOT, "health": OF_HEALTH}
 
@@ -51,31 +59,54 @@ def explain_all(asked: list[str]) -> str:
     >>> explain_all(["device-side", "assert"]) == explain("device-side assert")
     True
     """
-    text, codes = " ".join(asked), _all_codes()
-    words = codes & set(asked) and (codes >= set(asked) or not find(text))
+    text, codes = " ".join(asked), _codes_in(asked)
+    words = codes and (codes >= set(asked) or not find(text))
     return "\n\n".join(map(explain, asked if words else [text]))
 
 
+def _codes_in(asked: list[str]) -> set[str]:
+    """The codes among what was asked. What does not look like a code needs no rules."""
+    like_codes = {one for one in asked if _CODE.fullmatch(one)}
+    return like_codes & _all_codes() if like_codes else set()
+
+
 def explain(asked: str) -> str:
-    """All that is known about a code, for each check that has it, or about the error texts in what was pasted.
+    """All that is known about a code, for each check that has it, or about an error text or a whole traceback.
 
     Raises:
-        CourseError: it is neither a code nor close to a known error text.
+        CourseError: nothing is known about it.
     """
-    known = [] if asked in _all_codes() else find(asked)
-    return "\n\n".join(map(str, known)) or _explain_code(asked)
+    if _codes_in([asked]):
+        return "\n\n".join(page(check, rule) for check, rule in rules_with(asked))
+    return _explain_text(asked)
 
 
-def _explain_code(code: str) -> str:
-    """All that is known about a code, for each check that has it.
+def _explain_text(asked: str) -> str:
+    """The known error texts in what was pasted, or else the parts of the pages that quote it or are nearest to it.
+
+    The last exception of a traceback counts first, and then those that led to it.
 
     Raises:
-        CourseError: no check has it.
+        CourseError: there is none of these.
     """
-    try:
-        return "\n\n".join(page(check, rule) for check, rule in rules_with(code))
-    except CourseError as error:
-        raise CourseError(f"{error} No known error text is close to it either.") from None
+    shown = plain(asked)
+    if known := find(traceback(shown)):
+        return "\n\n".join(map(str, known))
+    texts = errors(shown) or [shown]
+    name = f"{' '.join(texts[0].split())!r:.120}"
+    if quoted := next(filter(None, map(quoting, texts)), []):
+        said = ["The documentation quotes this text:", *quoted]
+    elif hint := did_you_mean(asked, _all_codes()) if _CODE.fullmatch(asked) else "":
+        raise CourseError(f"{name} is not the code of a finding.{hint} grpo-check explain lists all codes.")
+    elif near := next(filter(None, map(nearest, texts)), []):
+        said = [f"{name} is not a known error text. By its words, nearest is:", *near, f"If none fits: {_NARROW}"]
+    else:
+        said = [f"{name} is not a known error text. {_NARROW}"]
+    if before := find(shown):
+        said += ["Earlier in what you pasted:", *before]
+    if len(said) == 1:
+        raise CourseError(said[0])
+    return "\n\n".join(map(str, said))
 
 
 def index() -> str:
