@@ -9,7 +9,7 @@ from math import isfinite
 from grpo_core.training.measuring import wilson_interval
 
 from . import limits
-from .log import Log
+from ..logs.log import Log
 from .trends import clearest_rise, rises, share_right, sigmas, span
 
 

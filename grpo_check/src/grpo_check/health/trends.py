@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, pvariance
 
+from ..logs.log import CONSTANT
 from . import limits
 
 
@@ -97,7 +98,7 @@ def payable(means: Sequence[float], spreads: Sequence[float]) -> tuple[float, fl
     (-50.0, -45.0)
     """
     center, spread = fmean(means), math.sqrt(fmean(s * s for s in spreads)) if spreads else 0.0
-    if len(spreads) == len(means) and max(spreads) - min(spreads) > limits.CONSTANT * (1 + spread):
+    if len(spreads) == len(means) and max(spreads) - min(spreads) > CONSTANT * (1 + spread):
         low, high = _from_variances([mean - center for mean in means], spreads)
         low, high = center + low, center + high
     elif min(means) >= 0:

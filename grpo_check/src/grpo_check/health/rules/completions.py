@@ -6,7 +6,7 @@ from statistics import fmean
 from ...findings import Finding
 from ...rule import adding_to, found
 from .. import limits
-from ..log import Log
+from ...logs.log import Log
 from ..trends import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
 from .rule import ENDLESS, HACKED, LENGTH, UNPAID, LogRule, log_of
 

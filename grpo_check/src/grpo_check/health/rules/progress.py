@@ -8,7 +8,7 @@ from ...findings import Finding
 from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
-from ..log import Log
+from ...logs.log import Log
 from ..trends import (
     best,
     clearest_rise,

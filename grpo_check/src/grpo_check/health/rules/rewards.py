@@ -10,7 +10,7 @@ from ...findings import Finding
 from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
-from ..log import Log
+from ...logs.log import CONSTANT, Log
 from ..trends import best, clearest_rise, falls, last, span
 from .rule import UNPAID, LogRule, log_of
 
@@ -88,7 +88,7 @@ def _constant(log: Log, name: str) -> float | None:
     """
     few = max(2, log.entries_in(limits.FEWEST_STEPS))
     means, spreads = (log.values(f"rewards/{name}/{kind}")[-few:] for kind in ("mean", "std"))
-    constant = max(means) - min(means) <= limits.CONSTANT and max(spreads, default=0.0) <= limits.CONSTANT
+    constant = max(means) - min(means) <= CONSTANT and max(spreads, default=0.0) <= CONSTANT
     return means[-1] if constant and len(means) == few else None
 
 

@@ -8,7 +8,7 @@ from statistics import NormalDist, fmean
 from ...findings import Finding
 from ...rule import adding_to, found
 from .. import limits
-from ..log import Log
+from ...logs.log import Log
 from .rule import ENDLESS, UNPAID, LogRule, log_of
 
 #: The error of vLLM whose share of the GPU is too small, which needs the opposite of the other advice.
