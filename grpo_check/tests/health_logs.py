@@ -215,6 +215,13 @@ BROKEN = {
         rewards__strict_format_reward__mean=lambda i: 0.016 * (i % 2),
         rewards__strict_format_reward__std=lambda i: 0.125 * (i % 2),
     ),
+    "gain_without_answers": simulate(
+        120,
+        {"accuracy_reward": (1.0, lambda s: 0.1), "language_reward": (2.0, bend(0.1, 0.95, 40, 10))},
+        groups=16,
+        seed=4,
+    ),
+    "falling_reward": simulate(60, {"stage_reward": (1.0, lambda s: 0.7 if s <= 30 else 0.4)}),
     "no_learning": flat(),
     "slow_steps": changed(healthy(40), step_time=lambda i: 0.3 if i < 20 else 1.5),
     "stalled": [*healthy(12), check(stalled=312.0)],
@@ -225,6 +232,7 @@ NOTED = {
         healthy(40), completions__mean_length=lambda i: 900.0 - 725 * i / 39 + 9 * (i % 2)
     ),
     "growing_completions": changed(healthy(40), completions__mean_length=lambda i: 15.0 + 2 * i),
+    "constant_reward": changed(healthy(40), rewards__runs__mean=1.0, rewards__runs__std=0.0),
 }
 
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from grpo_check.health import watching
 from grpo_check.health.diagnosis import judge, urgent
-from grpo_check.health.log import read_history
 from grpo_check.health.rules.rule import log_of
+from grpo_check.logs.log import read_history
 from health_logs import bend, check, codes, healthy
 
 from grpo_check import HealthCallback, diagnose, diagnose_file

@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from grpo_check.health.log import read_history
+from grpo_check.logs.log import read_history
 from grpo_core.errors import CourseError
 from health_logs import BROKEN, NOTED, codes, healthy
 

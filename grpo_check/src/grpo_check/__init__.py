@@ -9,7 +9,7 @@
 | `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |
 
 From a terminal: ``grpo-check --help``; it also has ``replay``, a page of a run. ``import grpo_check`` loads no
-torch. The packages `probes`, `attacks`, `preflights`, `pilots`, `health` and `replay` hold the parts.
+torch. The packages `probes`, `attacks`, `preflights`, `pilots`, `health`, `replay` and `logs` hold the parts.
 """
 
 from grpo_core.lazy import lazy_imports  # isort: skip  (first: it keeps your random.py from replacing Python's)
@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .attacks.running import attack
     from .findings import Finding
     from .health.diagnosis import diagnose, diagnose_error, diagnose_file
-    from .health.log import read_log
     from .health.watching import HealthCallback
+    from .logs.files import read_log
     from .pilots.running import PilotReport, pilot
     from .preflights.checking import preflight
     from .preflights.estimate import estimate_memory, estimate_minutes

@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from grpo_core.errors import CourseError
 
 from . import __version__
 from .error_texts import installed
-from .findings import Report
+from .findings import Finding, Report
 from .output import FORMATS, in_terminal_words, show
 from .preflights.estimate import HARDWARE
 from .settings import read_settings
@@ -241,15 +242,28 @@ def _pilot_of(arguments: argparse.Namespace) -> Report:
 def _add_health(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``health``."""
     parser = _add_check(commands, "health", _health_of, "find what is wrong with a run from its log")
-    what = "the folder of a run, trainer_state.json, a JSON list, JSON lines, or a text file with the error"
+    what = "the folder of a run, trainer_state.json, JSON, CSV, a notebook, printed output, or a text with the error"
     parser.add_argument("log", type=Path, help=what)
+    _add_correctness(parser)
+
+
+def _add_correctness(parser: argparse.ArgumentParser) -> None:
+    """The option of the two commands that judge a log."""
+    what = "a reward that measures whether an answer is correct (default: known by its name)"
+    parser.add_argument("--correctness", action="append", default=[], metavar="NAME", help=what)
 
 
 def _health_of(arguments: argparse.Namespace) -> Report:
     """Diagnose a run from its log."""
     from .health.diagnosis import diagnose_file
 
-    return _HealthReport(tuple(diagnose_file(arguments.log)))
+    return _HealthReport(tuple(map(_in_a_terminal, diagnose_file(arguments.log, correctness=arguments.correctness))))
+
+
+def _in_a_terminal(finding: Finding) -> Finding:
+    """A finding whose advice names the option of the command instead of the argument of a function."""
+    fixes = (fix.replace("in correctness=[…]", "with --correctness NAME") for fix in finding.fixes)
+    return replace(finding, fixes=tuple(fixes))
 
 
 class _HealthReport(Report):
@@ -268,8 +282,7 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER", help=what)
     parser.add_argument("--output", type=Path, metavar="FILE", help="the page (default: replay.html in the folder)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="the log (default: the newest in the folder)")
-    what = "a reward that measures whether an answer is correct (default: known by its name)"
-    parser.add_argument("--correctness", action="append", default=[], metavar="NAME", help=what)
+    _add_correctness(parser)
     parser.set_defaults(command=replay_of)
 
 
@@ -299,7 +312,7 @@ def _explain_asked(arguments: argparse.Namespace) -> int:
     from .explaining import explain_all, index
 
     asked = [pasted() if one == "-" else one for one in arguments.asked]
-    print(explain_all(asked) if asked else index())
+    _say(explain_all(asked) if asked else index())
     return 0
 
 
@@ -330,8 +343,16 @@ def check(arguments: argparse.Namespace) -> int:
     """Run a check, print what it found, and return the exit code."""
     arguments.settings = settings = read_settings(Path.cwd(), arguments)
     report = replace(arguments.run(arguments).keeping(settings.keeps), failing=settings.failing)
-    print(show(report, arguments.check, settings.format))
-    return report.exit_code
+from .findings import Finding, Report
+from .output import FORMATS, in_terminal_words, show
+
+
+def _say(text: str) -> None:
+    """Print a text, also to a reader that stops before its end, as ``| head`` does."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
 
 
 def main() -> None:

@@ -11,7 +11,6 @@
 | module | contents |
 |---|---|
 | `diagnosis` | the whole diagnosis, of a log, a file or an exception |
-| `log`, `names` | the logs of TRL 0.17 and later, and what the name of a reward says about it |
 | `rules` | one rule per code, with its meaning, fixes and example |
 | `correctness`, `trends` | what rules ask a log: are answers correct, is a change more than noise |
 | `limits` | every number that the rules depend on |

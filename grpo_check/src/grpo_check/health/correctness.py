@@ -8,8 +8,8 @@ from math import isfinite
 
 from grpo_core.training.measuring import wilson_interval
 
+from ..logs.log import Log
 from . import limits
-from .log import Log
 from .trends import clearest_rise, rises, share_right, sigmas, span
 
 
@@ -74,9 +74,15 @@ def is_favorable(log: Log) -> bool:
         return False
     names = log.of_kind("correctness")
     rose = any(sigmas(log.means(name)) >= limits.LIKELY for name in names)
-    high = any(share_right(*log.scores(name)) >= limits.HALF for name in names)
+    high = any(is_high(log, name) for name in names)
     high = high or (bool(shown.sampled) and shown.right >= limits.HALF * shown.sampled)
     return rose or high or log.steps < limits.TREND_STEPS
+
+
+def is_high(log: Log, name: str) -> bool:
+    """Whether half of what a reward can pay is earned now; what it can pay is known from its spreads alone."""
+    means, spreads = log.scores(name)
+    return bool(spreads) and share_right(means, spreads) >= limits.HALF
 
 
 def is_at_top(log: Log) -> bool:

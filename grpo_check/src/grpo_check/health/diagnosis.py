@@ -6,28 +6,29 @@ from pathlib import Path
 
 from grpo_core.errors import CourseError
 
-from ..findings import Finding
-from .log import Log, find_file, read_history, read_log, read_text
+from ..findings import Finding, in_order
+from ..logs.files import open_log
+from ..logs.log import Log, read_history
 from .rules import NOTES, OUTCOMES, PROBLEMS
 from .rules.policy import nan
 from .rules.rule import LogRule
 
 #: Where the error is in a text. torchrun writes the rank before it, and a summary after it.
-LAST_LINES, RANK = 50, re.compile(r"\[rank\d{1,6}\]:")
+LAST_LINES, _LAST_CHARACTERS, RANK = 50, 50_000, re.compile(r"\[rank\d{1,6}\]:")
 
 
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
-    """Find what is wrong with a run, causes before symptoms. If nothing is, ``healthy`` comes first, then notes.
+    """Find what is wrong with a run: errors first, and causes before symptoms.
 
-    If nothing in the log shows which answers are correct, the code is ``unchecked`` instead of ``healthy``, and if
-    correctness is known but neither rose nor is high, it is ``no_gain_shown``. A sure
-    finding is an error. If it is too early to be sure, it is a warning.
+    If nothing is wrong, ``healthy`` comes first, then notes. If nothing in the log shows which answers are correct, the
+    code is ``unchecked`` instead of ``healthy``, and if correctness is known but neither rose nor is high, it is
+    ``no_gain_shown``. A sure finding is an error. If it is too early to be sure, it is a warning.
 
     Args:
-        log_history: ``trainer.state.log_history``, or the same list from a ``trainer_state.json``, of TRL 0.17
+        log_history: ``trainer.state.log_history``, or the same list from a ``trainer_state.json``, of TRL 0.14
             or later; best with ``logging_steps=1``.
         correctness: names of the rewards that measure whether an answer is correct. By default they are
-            recognized by name (`grpo_check.health.names`).
+            recognized by name (`grpo_check.logs.names`).
 
     >>> dead = [{"step": n, "reward": 0.0, "rewards/f/mean": 0.0, "rewards/f/std": 0.0,
     ...          "frac_reward_zero_std": 1.0} for n in range(1, 13)]
@@ -62,27 +63,25 @@ def _findings(log: Log, rules: Sequence[LogRule] = (*PROBLEMS, *NOTES)) -> list[
     found = [(rule, findings) for rule in rules if (findings := rule(log))]
     explained = {symptom for rule, _ in found for symptom in rule.hides}
     listed = [findings for rule, findings in found if not explained & {rule.code, rule.symptom}]
-    return [finding for findings in listed for finding in findings]
+    return list(in_order(finding for findings in listed for finding in findings))
 
 
-def diagnose_file(path: str | Path) -> list[Finding]:
+def diagnose_file(path: str | Path, *, correctness: Sequence[str] = ()) -> list[Finding]:
     """`diagnose` for a file: a log (see `read_log`), or a text that ends with the exception that stopped a run.
 
     Raises:
         CourseError: the file does not exist, or contains neither a log nor a known error.
     """
-    file = find_file(path)
-    text = read_text(file).strip()
-    lines = text.splitlines() or [""]
-    errors = [error for line in lines[-LAST_LINES:] if (error := _error_in(line))]
+    source = open_log(path)
+    lines = source.text[-_LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
+    errors = [error for line in lines if (error := _error_in(line))]
     if ended_by := next(filter(None, map(diagnose_error, reversed(errors))), None):
         return [ended_by]
-    if text.startswith(("{", "[")) or file.suffix in (".json", ".jsonl"):
-        return diagnose(read_log(file))
-    raise CourseError(
-        f"{str(file)!r} is neither a log (JSON) nor a text that ends in a known error. Its last line is "
-        f"{lines[-1][:120]!r}. Pass a trainer_state.json, or ask for the error itself: grpo-check explain - < FILE."
-    )
+    log = read_history(source.entries(), correctness)
+    if unknown := [name for name in correctness if name not in (log.rewards | log.unscored)]:
+        known = ", ".join(log.rewards) or "no single rewards"
+        raise CourseError(f"the log has no reward {', '.join(map(repr, unknown))}, but {known}.")
+    return judge(log)
 
 
 def _error_in(line: str) -> str:

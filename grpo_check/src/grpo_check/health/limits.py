@@ -53,8 +53,6 @@ ENDED = 0.5
 WEIGHT_LOW = 0.5
 #: Mean importance ratio at which nine tenths of the weight are lost; chosen.
 WEIGHT_GONE = 0.1
-#: Standard deviation of a reward that does not vary; rounding of fp32 sums.
-CONSTANT = 1e-8
 #: Share of correctly formatted completions, if it is not rising; a quarter of the tiny models' start (0.2).
 HARDLY_FORMED = 0.05
 #: Times the mean length before, up and down; measured: healthy runs grow to 1.2.

@@ -1,7 +1,7 @@
 """Which findings are told while a run trains, and which are told already."""
 
 from ..findings import Finding
-from .log import Log
+from ..logs.log import Log
 from .rules import RULES
 from .rules.rewards import dead_rewards
 

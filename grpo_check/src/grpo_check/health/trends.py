@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, pvariance
 
+from ..logs.log import CONSTANT
 from . import limits
 
 
@@ -74,10 +75,23 @@ def clearest_rise(values: Sequence[float]) -> float:
     >>> clearest_rise([0.3, 0.5] * 100) < 1
     True
     """
+    return max((_step_up(values, split) for split in _splits(values)), default=0.0)
+
+
+def clearest_fall(values: Sequence[float]) -> tuple[float, int]:
+    """Standard errors of the clearest fall, as in `clearest_rise`, and how many values are before it.
+
+    >>> errors, before = clearest_fall([0.7, 0.8] * 10 + [0.2, 0.3] * 20)
+    >>> errors > 5, before
+    (True, 24)
+    """
+    return max(((-_step_up(values, split), split) for split in _splits(values)), default=(0.0, 0))
+
+
+def _splits(values: Sequence[float]) -> set[int]:
     few = min(max(limits.WINDOW, len(values) // 10), len(values) // 2)
     distances = [few * times for times in (1, 2, 4) if 0 < few * times <= len(values) // 2]
-    splits = {*distances, *(len(values) - distance for distance in distances)}
-    return max((_step_up(values, split) for split in splits), default=0.0)
+    return {*distances, *(len(values) - distance for distance in distances)}
 
 
 def _step_up(values: Sequence[float], split: int) -> float:
@@ -97,7 +111,7 @@ def payable(means: Sequence[float], spreads: Sequence[float]) -> tuple[float, fl
     (-50.0, -45.0)
     """
     center, spread = fmean(means), math.sqrt(fmean(s * s for s in spreads)) if spreads else 0.0
-    if len(spreads) == len(means) and max(spreads) - min(spreads) > limits.CONSTANT * (1 + spread):
+    if len(spreads) == len(means) and max(spreads) - min(spreads) > CONSTANT * (1 + spread):
         low, high = _from_variances([mean - center for mean in means], spreads)
         low, high = center + low, center + high
     elif min(means) >= 0:
@@ -143,5 +157,5 @@ def span(values: Sequence[float], at: int = 0) -> str:
 
 
 def ends(values: Sequence[float]) -> int:
-    """How many values at each end are compared: a window, or half of a short log."""
-    return max(1, min(limits.WINDOW, len(values) // 2))
+    """How many values at each end are compared: a window, a twentieth of a long log, or half of a short one."""
+    return max(1, min(max(limits.WINDOW, len(values) // 20), len(values) // 2))

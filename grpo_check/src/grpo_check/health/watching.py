@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from transformers import TrainerCallback
 
 from ..findings import Finding
+from ..logs.files import has_samples
+from ..logs.log import Log
 from ..prompts import lacks_template
 from . import limits
 from .correctness import correctness_of, is_at_top
 from .diagnosis import judge, urgent
-from .log import Log
 from .replaying import leave_page
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
@@ -152,8 +153,6 @@ class HealthCallback(TrainerCallback):
 
     def _leave_files(self, args, state) -> None:
         """Save the log, and the page that replays the run if anything was sampled."""
-        from ..replay.read import has_samples
-
         log = self.folder / "trainer_state.json"
         with self._writing():
             state.save_to_json(str(log))

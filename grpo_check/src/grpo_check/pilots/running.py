@@ -12,7 +12,7 @@ from grpo_core.rewards import is_strictly_right, reward_name, split_form
 from grpo_core.training.policy import load_base
 
 from ..findings import Finding, Report, in_order
-from ..health.names import kind_of
+from ..logs.names import kind_of
 from ..packages import OF_A_MODEL, require
 from ..preflights import machine, memory, thinking
 from ..preflights.checking import RULES, walk

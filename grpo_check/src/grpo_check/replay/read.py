@@ -9,10 +9,12 @@ from pathlib import Path
 
 from grpo_core.errors import CourseError
 
-from ..health.log import Log, find_file, read_history, read_log
+from ..logs.files import LOGS, has_samples, logs_none, open_log, samples_in
+from ..logs.log import Log, read_history
+from ..logs.names import in_words_of_trl
 from ..packages import OF_TABLES, require
 from .records import EXTRA_LENGTH, Completion, Group, Recording, Step, number_of
-from .samples import read_samples, samples_in
+from .samples import read_samples
 
 FILE = re.compile(r"completions_(\d+)\.parquet")
 #: Longer and larger runs are read at fewer of their steps, so that neither time nor memory grows without a bound.
@@ -26,8 +28,6 @@ _SWITCH = "GRPOConfig(log_completions=True)"
 _OLDER = 60  # seconds
 #: A log this much newer than all completions is of another run; saving a large model can take many minutes.
 _LATER = 3600  # seconds
-#: Where a trainer and `HealthCallback` leave the log of a run; one in another folder below is of another run.
-LOGS = tuple(f"{place}trainer_state.json" for place in ("", "checkpoint-*/", "lost-at-step-*/", "health/"))
 #: The values of each column.
 Table = dict[str, list]
 
@@ -59,7 +59,7 @@ def _recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str
     files = _completions_in(folder)
     home = next(iter(files.values())).parent.parent if files else run_folder(folder)
     history, log, trouble = _history_in(home, log_file, correctness)
-    if files and not _logs_none(log):
+    if files and not logs_none(log):
         recording = _from_files(home, *_without_evaluations(files, history), log)
     elif samples := samples_in(home):
         recording = read_samples(home, samples, log)
@@ -68,20 +68,10 @@ def _recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str
     return recording.noting(trouble, _still_going_on(recording))
 
 
-def has_samples(folder: Path, log: Log | None = None) -> bool:
-    """Whether a run left anything to replay."""
-    return ((folder / "completions").is_dir() and not _logs_none(log)) or bool(samples_in(folder))
-
-
-def _logs_none(log: Log | None) -> bool:
-    """Whether `HealthCallback` saw that a run logs no completions; those in its folder are of an earlier one."""
-    return log is not None and bool(log.checked("no_completions"))
-
-
 def _history_in(home: Path, file: Path | None, correctness: Sequence[str]) -> tuple[list[dict], Log | None, str]:
     """The entries of a run's log, the same as a `Log`, and what is wrong where the folder has none."""
     try:
-        history = read_log(file or find_file(home, LOGS))
+        history = [in_words_of_trl(entry) for entry in open_log(file or home, LOGS).entries()]
         return history, read_history(history, correctness), ""
     except CourseError as error:
         if file:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ..health.log import Log
+from ..logs.log import Log
 
 #: The characters of a value of a further column that are kept.
 EXTRA_LENGTH = 300

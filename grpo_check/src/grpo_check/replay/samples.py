@@ -5,10 +5,9 @@ from pathlib import Path
 
 from grpo_core.errors import CourseError
 
-from ..health.log import Log
+from ..logs.log import Log
 from .records import EXTRA_LENGTH, Completion, Group, Recording, Step, number_of
 
-NAME = "samples.jsonl"
 MARKS = {"in_form": "formatted", "answers": "correct answer"}
 EXTRAS = ("prompt", "gold")
 ABOUT = "Held-out prompts, one sampled completion each"
@@ -16,12 +15,6 @@ _WHY = (
     "TRL logged no completions of this run, so there are no groups and no advantages: these are the held-out samples "
     "of HealthCallback. GRPOConfig(log_completions=True) records the completions themselves."
 )
-
-
-def samples_in(folder: Path) -> Path | None:
-    """The file with samples, if a callback wrote one."""
-    file = folder / "health" / NAME
-    return file if file.is_file() else None
 
 
 def read_samples(folder: Path, file: Path, log: Log | None) -> Recording:

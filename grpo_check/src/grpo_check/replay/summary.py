@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from ..findings import Finding
 from ..health.diagnosis import judge
-from ..health.log import Log
-from ..health.names import kind_of
 from ..health.telling import is_early, subjects_of
+from ..logs.log import Log
+from ..logs.names import kind_of
 from .records import Recording, Step, mean_of
 
 #: Points of a curve.

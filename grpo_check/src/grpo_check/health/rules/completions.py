@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ...findings import Finding
+from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
-from ..log import Log
 from ..trends import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
 from .rule import ENDLESS, HACKED, LENGTH, UNPAID, LogRule, log_of
 
@@ -25,7 +25,7 @@ rule = adding_to(RULES, LogRule)
         "cut long completions with a limit, not with a reward.",
     ),
     symptom=HACKED,
-    hides=("all_truncated", "no_gradient", "no_learning", "reward_at_top", LENGTH),
+    hides=("all_truncated", "gain_without_answers", "no_gradient", "no_learning", "reward_at_top", LENGTH),
     example=log_of(
         20,
         reward=lambda step: 0.5 + 0.1 * step,

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ...findings import Finding
+from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_favorable
-from ..log import Log
 from ..trends import ends, last, span
 from .rule import LogRule, log_of
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...findings import Finding
+from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
-from ..log import Log
 from ..trends import clearest_rise, falls, last, payable, sigmas, span
 from .rewards import is_tied
 from .rule import LOST, LogRule, log_of

@@ -1,17 +1,19 @@
 """Rules about what the run learns (wrong answers, no format, or nothing), and how long its steps take."""
 
 import math
-from collections.abc import Iterator
-from statistics import median
+from collections.abc import Iterator, Sequence
+from statistics import fmean, median
 
 from ...findings import Finding
+from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
-from ..correctness import correctness_of, is_at_top, is_learning
-from ..log import Log
+from ..correctness import correctness_of, is_at_top, is_high, is_learning
 from ..trends import (
     best,
+    clearest_fall,
     clearest_rise,
+    ends,
     falls,
     last,
     matters,
@@ -38,7 +40,7 @@ rule = adding_to(RULES, LogRule)
         "give correctness more weight than all the rest together.",
     ),
     symptom=HACKED,
-    hides=("no_learning", "saturated", "reward_at_top"),
+    hides=("gain_without_answers", "falling_reward", "no_learning", "saturated", "reward_at_top"),
     example=log_of(
         30,
         rewards__correctness_reward__mean=lambda step: 0.5 if step < 15 else 0.1,
@@ -68,6 +70,66 @@ def _risen_instead(log: Log, name: str) -> str:
     risen = {other: means for other, means in others.items() if len(means) == len(right) and rises(means, at)}
     said = ", ".join(f"{other} {span(means, at)}" for other, means in risen.items())
     return f"{name} {top:.3g} -> {last(right):.3g} while {said}" if risen else ""
+
+
+def _may_be_noise(log: Log) -> bool:
+    """Whether noise would hide a rise of correctness that matters; a reward that never varied has none."""
+    return any(log.ever_varied(name) and not _shows_a_rise(log, name) for name in log.of_kind("correctness"))
+
+
+def _shows_a_rise(log: Log, name: str = "") -> bool:
+    """Whether a rise that matters would be seen in a reward (in the total, if not named), in spite of its noise."""
+    means, spreads = log.scores(name)
+    low, high = payable(means, spreads)
+    return bool(spreads) and limits.SURE * noise(means) * math.sqrt(4 / len(means)) <= limits.MATTERS * (high - low)
+
+
+@rule(
+    "error",
+    "the reward rises, but no reward for correct answers does",
+    why="the policy learns what is easier to earn than a correct answer.",
+    fixes=(
+        "read samples next to their gold answers: is an answer ever given, where the reward looks for it?",
+        "probe the reward for correctness on a correct completion: grpo-check probe FILE.py:function.",
+        "use easier prompts, or SFT first, so that some answers are correct.",
+        "give correctness more weight than all the rest together.",
+    ),
+    steps=limits.FLAT_STEPS,
+    symptom=HACKED,
+    early=_may_be_noise,
+    example=log_of(
+        120,
+        reward=lambda step: step / 120,
+        rewards__correctness_reward__mean=0.0,
+        rewards__language_reward__mean=lambda step: step / 120,
+    ),
+)
+def gain_without_answers(log: Log) -> Iterator[Finding]:
+    """For a long time, the total has risen and every reward for correctness has stayed where it was, below one half."""
+    names, shown = log.of_kind("correctness"), correctness_of(log)
+    curves = [log.means(name) for name in names]
+    learned = any(clearest_rise(means) >= limits.LIKELY for means in curves) or any(is_high(log, n) for n in names)
+    rewards = log.values("reward")
+    if not names or learned or clearest_rise(rewards) < limits.RISEN or not _matters_so_far(log):
+        return
+    if shown.sampled and shown.right >= limits.HALF * shown.sampled:
+        return
+    others = {name: log.means(name) for name in log.rewards if name not in names}
+    risen = [f"{name} {span(means)}" for name, means in others.items() if clearest_rise(means) >= limits.RISEN]
+    by = f" ({', '.join(risen)})" if risen else ""
+    yield found(seen=f"reward {span(rewards)}{by}, while {', '.join(_curve_of(log, name) for name in names)}")
+
+
+def _matters_so_far(log: Log) -> bool:
+    """Whether the total has risen by more than a small part of its range."""
+    rewards = log.values("reward")
+    few = ends(rewards)
+    return matters(fmean(rewards[-few:]) - fmean(rewards[:few]), *log.scores())
+
+
+def _curve_of(log: Log, name: str) -> str:
+    """A reward from first to last, or its only value."""
+    return f"{name} {span(log.means(name))}" if log.ever_varied(name) else f"{name} = {log.means(name)[-1]:.3g}"
 
 
 @rule(
@@ -107,10 +169,43 @@ def _may_still_learn(log: Log) -> bool:
     rewards = log.values("reward")
     if log.steps < limits.FLAT_STEPS or len(rewards) < limits.TREND_STEPS:
         return True
-    low, high = payable(*log.scores())
-    visible = limits.SURE * noise(rewards) * math.sqrt(4 / len(rewards)) <= limits.MATTERS * (high - low)
     higher_now = sigmas(rewards, few=max(limits.WINDOW, len(rewards) // 10)) >= 1.0
-    return not visible or higher_now or clearest_rise(rewards) >= limits.RISEN
+    return not _shows_a_rise(log) or higher_now or clearest_rise(rewards) >= limits.RISEN
+
+
+@rule(
+    "error",
+    "the reward has fallen",
+    why="the policy is worse than it was, and more steps of the same kind rarely bring it back.",
+    fixes=(
+        "go back to the last checkpoint before the fall, and divide learning_rate by 3.",
+        "raise beta, which holds the policy near the model that it started from.",
+        "check whether the prompts became harder at that step; if so, shuffle them.",
+    ),
+    steps=limits.TREND_STEPS,
+    symptom=UNPAID,
+    hides=("no_learning",),
+    early=lambda log: clearest_fall(log.values("reward"))[0] < limits.SURE,
+    example=log_of(40, reward=lambda step: (0.8 if step < 20 else 0.5) + 0.01 * (step % 2), reward_std=0.4),
+)
+def falling_reward(log: Log) -> Iterator[Finding]:
+    """The reward is clearly lower than before some step; `mode_collapse` has what is lost nearly whole."""
+    rewards = log.values("reward")
+    errors, at = clearest_fall(rewards)
+    if errors < limits.RISEN:
+        return
+    before, after = fmean(rewards[:at]), fmean(rewards[at:])
+    if not matters(before - after, *log.scores()):
+        return
+    curves = {name: log.means(name) for name in log.rewards}
+    fell = {name: means for name, means in curves.items() if len(means) == len(rewards) and means != rewards}
+    by = [f"{name} {fmean(means[:at]):.3g} -> {fmean(means[at:]):.3g}" for name, means in fell.items() if _fell(means)]
+    said = f"mean reward {before:.3g} up to {log.unit} {log.entries[at - 1]['step']}, {after:.3g} since"
+    yield found(seen=f"{said} ({errors:.1f} standard errors){': ' * bool(by)}{', '.join(by)}")
+
+
+def _fell(means: Sequence[float]) -> bool:
+    return clearest_fall(means)[0] >= limits.RISEN
 
 
 @rule(

@@ -7,10 +7,10 @@ from statistics import fmean
 from grpo_core.training.measuring import wilson_interval
 
 from ...findings import Finding
+from ...logs.log import CONSTANT, Log
 from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
-from ..log import Log
 from ..trends import best, clearest_rise, falls, last, span
 from .rule import UNPAID, LogRule, log_of
 
@@ -18,19 +18,30 @@ RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
 
 
+#: Kinds of rewards that every completion may satisfy without a word on it.
+_CONSTRAINTS = ("penalty", "length", "other")
+
+
 def _may_come(log: Log) -> bool:
     """Whether dead rewards may still be earned: none was so far, and the run is young or learns something else.
 
+    If all are dead and so every group ties, that is as sure as the ties.
+
     A reward of 0 for anything but correctness does no harm in a run that has learned, even after it has leveled off: a
     format if the total reward has risen, anything else if correctness has. A constant penalty was most likely never
-    triggered.
+    triggered. Correct answers that nobody has given for long may still come only if they are near: if another reward
+    for them has risen.
     """
     dead = dead_rewards(log)
-    if any(log.ever_varied(name) for name in dead):
+    alive = [name for name in filter(log.means, log.rewards) if name not in dead]
+    if any(log.ever_varied(name) for name in dead) or (not alive and is_tied(log)):
         return False
+    if alive and min(dead.values()) > 0:  # all answers are correct, or it pays for all of them
+        return True
     wanted = {log.kind(name) for name in dead} - {"penalty"}
-    alive = {log.kind(name) for name in log.rewards if name not in dead} - {"other"}
-    near = wanted <= alive and (log.steps < limits.FLAT_STEPS or not wanted)
+    if "correctness" in wanted and log.steps >= limits.FLAT_STEPS:
+        return any(clearest_rise(log.means(name)) >= limits.LIKELY for name in log.of_kind("correctness"))
+    near = wanted <= {log.kind(name) for name in alive} - {"other"} and (log.steps < limits.FLAT_STEPS or not wanted)
     return near or log.steps < limits.TREND_STEPS or is_learning(log) or _learned_without(wanted, log)
 
 
@@ -67,16 +78,18 @@ def dead_rewards(log: Log) -> dict[str, float]:
     """The dead rewards by name, with the score that each gives every completion.
 
     Not dead are a reward that was learned (it varied once and has not clearly fallen), a penalty that was never
-    triggered, a format that was always correct, and an accuracy of 1.0 from the start.
+    triggered, a format that was always correct, and an accuracy of 1.0 from the start. The same holds for anything but
+    correctness that every completion satisfies, where other rewards tell completions apart.
     """
-    dead = {}
+    dead, others_vary = {}, any(log.ever_varied(name) for name in log.rewards if log.means(name))
     for name in filter(log.means, log.rewards):
         value, means = _constant(log, name), log.means(name)
         if value is None:
             continue
-        harmless = {"penalty": value == 0, "form": value > 0, "correctness": value == 1.0}
+        satisfied = value > 0 and others_vary
+        harmless = {"penalty": value == 0 or satisfied, "form": value > 0, "correctness": value == 1.0}
         varied = log.ever_varied(name)  # what is at its best was learned; what was hardly ever earned is rare
-        alive = not falls(means, best(means)[1]) if varied else harmless.get(log.kind(name), False)
+        alive = not falls(means, best(means)[1]) if varied else harmless.get(log.kind(name), satisfied)
         dead |= {} if alive else {name: value}
     return dead
 
@@ -88,7 +101,7 @@ def _constant(log: Log, name: str) -> float | None:
     """
     few = max(2, log.entries_in(limits.FEWEST_STEPS))
     means, spreads = (log.values(f"rewards/{name}/{kind}")[-few:] for kind in ("mean", "std"))
-    constant = max(means) - min(means) <= limits.CONSTANT and max(spreads, default=0.0) <= limits.CONSTANT
+    constant = max(means) - min(means) <= CONSTANT and max(spreads, default=0.0) <= CONSTANT
     return means[-1] if constant and len(means) == few else None
 
 
@@ -121,6 +134,30 @@ def unpaid_reward(log: Log) -> Iterator[Finding]:
     said += [f"{name} scored no completion" for name in log.unscored]
     if said and risen:
         yield found(seen=f"{', '.join(said)} of {log.steps} steps, while {risen[0]} rose ({span(log.means(risen[0]))})")
+
+
+@rule(
+    "note",
+    "a reward pays every completion the same, more than 0",
+    why="what is the same in a group teaches nothing; if every completion satisfies it, that is as it should be.",
+    fixes=("if some completions should not earn it, call it by hand on one of them.",),
+    steps=limits.TREND_STEPS,
+    harmless=True,
+    at_the_end=True,
+    example=log_of(
+        20,
+        rewards__runs_reward__mean=1.0,
+        rewards__runs_reward__std=0.0,
+        rewards__accuracy_reward__mean=lambda step: step / 20,
+    ),
+)
+def constant_reward(log: Log) -> Iterator[Finding]:
+    """A reward that is not for correctness or format never varied; `dead_reward` has those that pay 0 or less."""
+    dead, named = dead_rewards(log), [name for name in log.rewards if log.means(name)]
+    paid = {name: log.means(name)[-1] for name in named if name not in dead and not log.ever_varied(name)}
+    same = [f"{name} = {value:.3g}" for name, value in paid.items() if value > 0 and log.kind(name) in _CONSTRAINTS]
+    if same:
+        yield found(seen=f"{', '.join(same)} for every completion of {log.steps} steps")
 
 
 @rule(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...findings import Finding
+from ...logs.log import Log
 from ...rule import Rule
 from .. import limits
-from ..log import Log
 
 #: Kinds of symptoms: rewards teach nothing, completions do not end, their lengths change, or a reward is hacked.
 UNPAID, ENDLESS, LENGTH, HACKED = "unpaid", "endless", "length", "hacked"
@@ -44,7 +44,7 @@ class LogRule(Rule):
             return []
         findings = super().__call__(log)
         early = bool(findings) and self.early is not None and self.early(log)
-        step = f" (step {log.step})" if log.step else ""
+        step = f" ({log.unit} {log.step})" if log.step else ""
         return [
             replace(
                 finding,

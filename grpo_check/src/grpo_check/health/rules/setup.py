@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from statistics import NormalDist, fmean
 
 from ...findings import Finding
+from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
-from ..log import Log
 from .rule import ENDLESS, UNPAID, LogRule, log_of
 
 #: The error of vLLM whose share of the GPU is too small, which needs the opposite of the other advice.
@@ -144,9 +144,11 @@ def low_importance_weight(log: Log) -> Iterator[Finding]:
 
 
 def _weight(log: Log) -> float:
-    """The mean weight of recent completions; 1.0 if it is not logged."""
+    """The mean weight of recent completions; 1.0 if it is not logged, or 0 for want of vLLM, as Unsloth logs it."""
     ratios = log.values("sampling/importance_sampling_ratio/mean", limits.FEWEST_STEPS)
-    return fmean(ratios) if ratios else 1.0
+    differences = log.values("sampling/sampling_logp_difference/mean", limits.FEWEST_STEPS)
+    absent = not any(ratios) and bool(differences) and not any(differences)
+    return fmean(ratios) if ratios and not absent else 1.0
 
 
 def _by_chance(log: Log) -> str:

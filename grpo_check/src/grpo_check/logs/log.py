@@ -1,29 +1,28 @@
-"""Read a trainer's log, from any version of TRL since 0.17.
+"""The log of a run: its steps and the checks of `HealthCallback`, from any version of TRL since 0.14.
 
     >>> log = read_history([{"train/global_step": 1, "train/reward": 0.5, "train/rewards/f/mean": "0.5"}])
     >>> log.values("rewards/f/mean"), log.entries[0]["step"]
     ([0.5], 1)
 
-``frac_reward_zero_std`` came with 0.18, ``entropy`` with 0.20, ``step_time`` with 0.26 (read in TRL's tags).
-``reward_std`` was the mean of the groups' until 0.26 and is that of the whole batch since 0.27. Unsloth's own
-trainer logs no ``entropy``, and a ``kl`` of 0.0 with beta 0. Exports of W&B call all of it ``train/…``.
+``rewards/NAME/std`` and ``completions/clipped_ratio`` came with 0.17, ``frac_reward_zero_std`` with 0.18, ``entropy``
+with 0.20, ``step_time`` with 0.26 (read in TRL's tags). ``reward_std`` was the mean of the groups' until 0.26 and is
+that of the whole batch since 0.27. Unsloth's own trainer logs no ``entropy``, and a ``kl`` of 0.0 with beta 0.
 """
 
 import bisect
-import contextlib
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
 from grpo_core.errors import CourseError
 
-from . import limits
-from .names import kind_of
+from .names import in_words_of_trl, kind_of
+
+#: Standard deviation of a reward that does not vary; rounding of fp32 sums.
+CONSTANT = 1e-8
 
 
 @dataclass
@@ -36,6 +35,7 @@ class Log:
         truth: names of the rewards that measure correctness; if empty, they are recognized by name.
         rewards: the names of all reward functions, in their order.
         unscored: the names of those that never scored a completion, so that TRL logs None for them.
+        counted: whether some entries had no step, so that they were counted; each may stand for many steps.
         error: the text of the exception that stopped the run, and its step where no entry shows it.
     """
 
@@ -44,17 +44,19 @@ class Log:
     truth: tuple[str, ...] = ()
     rewards: dict[str, None] = field(default_factory=dict)
     unscored: dict[str, None] = field(default_factory=dict)
+    counted: bool = False
     error: str = ""
     error_step: int = 0
 
     def add(self, log_history: Iterable[dict]) -> None:
         """Read further entries, whatever their order; see `_place` for steps that come twice."""
-        for raw in log_history:
+        for raw in map(in_words_of_trl, log_history):
             entry = _numbers_of(raw)
             if any(key.startswith("health/") for key in entry):
                 self.checks.append(entry)
             elif "reward" in entry:
                 known = math.isfinite(entry.get("step", math.nan))
+                self.counted = self.counted or not known
                 entry["step"] = int(entry["step"]) if known else self.entries[-1]["step"] + 1 if self.entries else 1
                 self._place(entry)
                 self.rewards |= dict.fromkeys(_rewards_in(entry))
@@ -82,6 +84,11 @@ class Log:
     def step(self) -> int:
         """The newest step."""
         return self.entries[-1]["step"] if self.entries else self.error_step
+
+    @property
+    def unit(self) -> str:
+        """What its steps are: "step", or "entry" if they were counted because the log does not number them."""
+        return "entry" if self.counted else "step"
 
     @property
     def per_entry(self) -> int:
@@ -136,7 +143,7 @@ class Log:
     def ever_varied(self, name: str) -> bool:
         """Whether a reward ever gave different scores."""
         means = self.means(name)
-        return max([*self.spreads(name), max(means) - min(means)]) > limits.CONSTANT
+        return max([*self.spreads(name), max(means) - min(means)]) > CONSTANT
 
     def scores(self, name: str = "") -> tuple[list[float], list[float]]:
         """The means of one reward (of their sum, if not named), and the spreads of the same steps, if any."""
@@ -171,28 +178,31 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
         keys = sorted({str(key) for entry in log_history for key in entry})[:8]
         raise CourseError(
             f"There is no GRPO step in this log: no entry has a 'reward' (found: {', '.join(keys) or 'nothing'}). "
-            "Pass the log_history of a GRPOTrainer that has logged; logging_steps=1 logs every step."
+            "A trainer_state.json of the run has all metrics; an export of one chart, or TRL's table in a notebook, "
+            "does not."
         )
     return log
 
 
 def _numbers_of(raw: dict) -> dict[str, float]:
-    """The metrics of one entry that are numbers, under TRL's names.
+    """The metrics of one entry that are numbers; the step may be written as one of all of them, 3/100.
 
-    >>> _numbers_of({"train/global_step": 3, "kl": None, "train/loss": "0.5"})
+    >>> _numbers_of({"step": "3/100", "kl": None, "loss": "0.5"})
     {'step': 3.0, 'loss': 0.5}
     """
-    named = {key.removeprefix("train/"): _number(value) for key, value in raw.items() if isinstance(key, str)}
-    return {"step" if key == "global_step" else key: number for key, number in named.items() if number is not None}
+    step = raw.get("step")
+    plain = raw | {"step": step.partition("/")[0]} if isinstance(step, str) else raw
+    named = {name: _number(value) for name, value in plain.items()}
+    return {name: number for name, number in named.items() if number is not None}
 
 
 def _rewards_in(entry: dict) -> list[str]:
     """The names of the rewards in an entry.
 
-    >>> _rewards_in({"reward": 1.0, "rewards/f/mean": None, "train/rewards/g/mean": 0.5})
+    >>> _rewards_in({"reward": 1.0, "rewards/f/mean": None, "rewards/g/mean": 0.5})
     ['f', 'g']
     """
-    found = (re.fullmatch(r"(?:train/)?rewards/(.+)/mean", key) for key in entry if isinstance(key, str))
+    found = (re.fullmatch(r"rewards/(.+)/mean", name) for name in entry)
     return [name[1] for name in found if name]
 
 
@@ -207,73 +217,3 @@ def _number(value: object) -> float | None:
         return None
     beyond = abs(number) > 1e100
     return None if isinstance(value, bool) else math.copysign(math.inf, number) if beyond else number
-
-
-def read_log(path: str | Path) -> list[dict]:
-    """The log entries in a file.
-
-    A ``trainer_state.json``, a folder with one (of several, that of the last step), a JSON list
-    of log entries, or JSON lines.
-
-    Raises:
-        CourseError: the file does not exist or contains no log.
-    """
-    file = find_file(path)
-    found = _parse(read_text(file), file)
-    entries = found.get("log_history") if isinstance(found, dict) else found
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise CourseError(
-            f"{str(file)!r} contains no log. Pass a trainer_state.json (every checkpoint has one), "
-            "a JSON list of log entries, or JSON lines."
-        )
-    return entries
-
-
-def read_text(file: Path) -> str:
-    """A file's text, or a CourseError."""
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CourseError(f"{str(file)!r} is not UTF-8 text ({error.reason}), so it is not a log.") from error
-    except OSError as error:
-        raise CourseError(f"{str(file)!r} cannot be read: {error.strerror}.") from error
-
-
-def find_file(path: str | Path, places: Sequence[str] = ("**/trainer_state.json",)) -> Path:
-    """The file itself, or of a folder the log of the last step among those in ``places``, which are patterns."""
-    path = Path(path)
-    if path.is_file():
-        return path
-    if not path.is_dir():
-        raise CourseError(f"There is no file {str(path)!r}.")
-    states = itertools.chain.from_iterable(map(path.glob, places))
-    if found := max(states, key=_reached, default=None):
-        return found
-    raise CourseError(
-        f"There is no trainer_state.json in {str(path)!r} or its checkpoints. Every checkpoint has one "
-        "(save_strategy='steps'), HealthCallback writes one when training ends, and so does "
-        "trainer.state.save_to_json(path)."
-    )
-
-
-def _reached(file: Path) -> tuple[int, int]:
-    """The step at which a trainer state was written, and the length of its log; (-1, 0) if it cannot be read."""
-    try:
-        state = json.loads(read_text(file))
-        return int(state["global_step"]), len(state["log_history"])
-    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
-        return -1, 0
-
-
-def _parse(text: str, file: Path) -> object:
-    """JSON, or JSON lines."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as whole:  # RecursionError: thousands of brackets
-        lines = [line for line in text.splitlines() if line.strip()]
-        with contextlib.suppress(ValueError, RecursionError):
-            return [json.loads(line) for line in lines or [""]]
-        raise CourseError(
-            f"{str(file)!r} is not JSON: {whole}. A log is a trainer_state.json, a JSON list of entries, or one JSON "
-            "entry per line, not a CSV or printed output. The file may also be incomplete."
-        ) from whole
