@@ -343,8 +343,8 @@ def check(arguments: argparse.Namespace) -> int:
     """Run a check, print what it found, and return the exit code."""
     arguments.settings = settings = read_settings(Path.cwd(), arguments)
     report = replace(arguments.run(arguments).keeping(settings.keeps), failing=settings.failing)
-from .findings import Finding, Report
-from .output import FORMATS, in_terminal_words, show
+    _say(show(report, arguments.check, settings.format))
+    return report.exit_code
 
 
 def _say(text: str) -> None:
