@@ -105,6 +105,11 @@ def test_a_new_text_leads_to_the_section_with_most_of_its_words(grpo_check):
     assert code == 0 and "not a known error text" in out and "#vision-models-several-images" in out
 
 
+def test_other_words_for_an_entry_lead_to_it():
+    assert "stalled" in [part.heading for part in nearest("training is frozen")]
+    assert [part for part in nearest("the merged model talks nonsense") if part.heading.startswith("Gibberish")]
+
+
 def test_words_that_no_page_has_lead_nowhere():
     assert nearest("purple bananas dance") == [] and quoting("purple bananas dance") == []
     with pytest.raises(CourseError):

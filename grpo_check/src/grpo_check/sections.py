@@ -26,12 +26,16 @@ PAGES = (
 MOST = 3
 #: The share of the words of a question, by their weight, that a section must have to be called near.
 THRESHOLD = 0.5
+#: The weight that these words must have: that of one word which one section in ten has.
+_LEAST = 2.3
 #: A shorter quoted text says too little.
 _SHORTEST = 10
 #: An excerpt ends with the sentence that reaches this many characters.
 _EXCERPT = 400
 #: How the pages begin what to do.
 _FIX = "**Fix"
+#: The heading of the table of other words for the entries.
+_SYNONYMS = "Your words"
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]+\)")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
@@ -70,12 +74,16 @@ class Part:
     text: str
     fix: str = ""
 
+    @property
+    def anchor(self) -> str:
+        """Its heading in a link."""
+        return re.sub(r"[^\w -]", "", self.heading.lower()).replace(" ", "-")
+
     def __str__(self) -> str:
         """Its heading, its first sentences, what to do, and where it is."""
-        anchor = re.sub(r"[^\w -]", "", self.heading.lower()).replace(" ", "-")
         said = [excerpt(bare(text)) for text in (self.text.partition(_FIX)[0], self.fix) if text.strip()]
         lines = [bare(self.heading), *"\n".join(said).splitlines()]
-        return "\n    ".join([*lines, f"More:   {self.page}#{anchor} in the repository of grpo-check."])
+        return "\n    ".join([*lines, f"More:   {self.page}#{self.anchor} in the repository of grpo-check."])
 
 
 def bare(text: str) -> str:
@@ -102,12 +110,30 @@ def excerpt(text: str) -> str:
 
 
 @cache
-def sections() -> tuple[tuple[Part, ...], ...]:
+def _all_sections() -> tuple[tuple[Part, ...], ...]:
     """The parts of all pages by section. A row of a table is a section of its own."""
     copies = Path(__file__).parent / "pages"  # in an installed package
     folder = copies if copies.is_dir() else Path(__file__).parents[3]
     pages = {page: (folder / page).read_text(encoding="utf-8") for page in PAGES}
     return tuple(section for page, text in pages.items() for section in _sections_of(page, text))
+
+
+@cache
+def sections() -> tuple[tuple[Part, ...], ...]:
+    """The sections that answer something."""
+    return tuple(section for section in _all_sections() if section[0].heading != _SYNONYMS)
+
+
+@cache
+def _synonyms() -> dict[str, set[str]]:
+    """The words that people use for what a section is about, by the section's anchor."""
+    found = {}
+    for section in _all_sections():
+        if section[0].heading == _SYNONYMS:
+            said, _, entries = section[0].text.partition("\n")
+            for anchor in re.findall(r"#([^()\s]+)\)", entries):
+                found.setdefault(anchor, set()).update(_words(said))
+    return found
 
 
 def _sections_of(page: str, text: str) -> Iterator[tuple[Part, ...]]:
@@ -117,13 +143,15 @@ def _sections_of(page: str, text: str) -> Iterator[tuple[Part, ...]]:
     for heading, body in zip(found[::2], found[1::2], strict=True):
         prose = []
         for is_row, part in _parts_of(body.splitlines()):
-            if sum(len(link[0]) for link in _LINK.finditer(part)) > 0.7 * len(part):
+            is_index = sum(len(link[0]) for link in _LINK.finditer(part)) > 0.7 * len(part)
+            if is_index and heading != _SYNONYMS:
                 continue
             if is_row:
                 yield (Part(page, heading.strip(), part),)
             else:
                 prose.append(part)
-        fix = next((part[part.index(_FIX) :] for part in prose if _FIX in part), "")
+        fix = next((" ".join([part, *prose[place + 1 :]]) for place, part in enumerate(prose) if _FIX in part), "")
+        fix = fix[fix.find(_FIX) :]  # it can be a list, and an excerpt of it is shown
         if prose:
             yield tuple(Part(page, heading.strip(), part, fix) for part in prose)
 
@@ -247,8 +275,17 @@ def _in_order(pieces: tuple[str, ...], text: str) -> bool:
 
 @cache
 def _words_of(section: tuple[Part, ...]) -> frozenset[str]:
-    """The words of a section and of its heading."""
-    return _words("\n".join([section[0].heading, *(part.text for part in section)]))
+    """The words of a section, of its heading, and of those who look for it."""
+    return _words("\n".join(part.text for part in section)) | _title(section)
+
+
+@cache
+def _title(section: tuple[Part, ...]) -> frozenset[str]:
+    """The words of a section's heading, or of the first cell of a row, and of those who look for it."""
+    first, is_row, _ = section[0].text.partition("\n")
+    if is_row:
+        return _words(first)
+    return _words(section[0].heading) | _synonyms().get(section[0].anchor, frozenset())
 
 
 def _words(text: str) -> frozenset[str]:
@@ -268,15 +305,20 @@ def _weights() -> dict[str, float]:
 def nearest(asked: str) -> list[Part]:
     """The parts whose sections have most of the words of what was asked, at most three.
 
-    A long section has more words by chance, so its length counts against it.
+    A word in the heading counts more. A long section has more words by chance, so its length counts against it. A word
+    that no section has is a sign of another error; in somebody's own words it says less.
     """
     weights, words = _weights(), _words(asked)
-    rarest = max(weights.values())
-    whole = sum(weights.get(word, rarest) for word in words)
-    shares = {}
+    unknown = max(weights.values()) / (1 if _EXCEPTION.match(asked) else 2)
+    whole = sum(weights.get(word, unknown) for word in words)
+
+    def weight(found: frozenset[str]) -> float:
+        return sum(weights[word] for word in words & found)
+
+    ranks = {}
     for section in sections():
-        share = sum(weights[word] for word in words & _words_of(section)) / whole if whole else 0.0
-        if share >= THRESHOLD:
-            best = max(section, key=lambda part: sum(weights[word] for word in words & _words(part.text)))
-            shares[best] = share - 0.0003 * len(_words_of(section))
-    return sorted(shares, key=shares.get, reverse=True)[:MOST]
+        there = weight(_words_of(section))
+        if there >= max(THRESHOLD * whole, _LEAST):
+            best = max(section, key=lambda part: weight(_words(part.text)))
+            ranks[best] = (there + 0.3 * weight(_title(section))) / whole - 0.0003 * len(_words_of(section))
+    return sorted(ranks, key=ranks.get, reverse=True)[:MOST]
