@@ -7,11 +7,13 @@ from ..forms import FORMS
 from ..matrix import Case, clean_case
 from ..signatures import missing_columns
 from .discovery import forms_of
-from .growth import note_endless
+from .growth import CUT_OFF, note_endless
 from .trial import NotJudgedError, Trial
 
 #: About how many completions a whole trial scores.
 USUAL = 2_000
+#: Seconds of processor time for the first call, which may import torch.
+IMPORT = 8.0
 #: Seconds for one completion above which the number of completions should be chosen, because they may cost money, too.
 EXPENSIVE = 0.25
 #: What a line says that a reward prints when it cannot do its work.
@@ -24,17 +26,20 @@ def look(trial: Trial) -> None:
     Raises:
         NotJudgedError: it needs something that is not here, or is so slow that the number of calls should be chosen.
     """
-    rows = _ordinary(trial)
-    first = trial.score(rows[:1])  # it may import torch, which takes seconds
-    if first.code == "slow" and (first := trial.score(rows[:1])).code == "slow":
-        return note_endless(trial, first, rows[0])
-    if first.scores is None:
+    rows, short = _ordinary(trial), trial.plan.rows([Case("one letter", "odd", "a")])
+    outcome = trial.score(rows[:1], cpu=IMPORT)
+    if outcome.code == "slow":
+        trial.score(short)  # the rest of the import
+        outcome = trial.score(rows[:1], cpu=CUT_OFF)
+    if outcome.scores is None and outcome.code != "slow":
         outcome = trial.score(rows, chat=not trial.plan.chat)
         if outcome.scores is None:
             return _no_score(trial, rows)
         trial.plan = replace(trial.plan, chat=not trial.plan.chat)
-    else:
-        outcome = trial.score(rows)
+    elif outcome.code != "slow":
+        outcome = trial.score(rows, cpu=len(rows) * CUT_OFF)
+    if outcome.code == "slow" and trial.score(short).cpu < CUT_OFF / 20:
+        return note_endless(trial, outcome, rows[0])
     if outcome.scores:
         _check_silent_failure(trial, outcome.scores)
     _check_cost(trial, outcome.seconds / len(rows))
