@@ -73,8 +73,9 @@ def _risen_instead(log: Log, name: str) -> str:
 
 
 def _may_be_noise(log: Log) -> bool:
-    """Whether noise would hide a rise of correctness that matters; a reward that never varied has none."""
-    return any(log.ever_varied(name) and not _shows_a_rise(log, name) for name in log.of_kind("correctness"))
+    """Whether correctness may have risen a little, or noise would hide a rise that matters."""
+    names = [name for name in log.of_kind("correctness") if log.ever_varied(name)]
+    return any(clearest_rise(log.means(name)) >= 1.0 or not _shows_a_rise(log, name) for name in names)
 
 
 def _shows_a_rise(log: Log, name: str = "") -> bool:
