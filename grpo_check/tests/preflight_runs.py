@@ -29,6 +29,7 @@ def check(tokenizer=None, arguments=None, without=(), **changes):
     given = training_arguments(CPU, reward_weights=[1.0], per_device_train_batch_size=16)
     given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
     sound = {"model": TINY, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
+    sound["backend"] = "unsloth"
     sound["tokenizer"] = tokenizer or sound_tokenizer()
     return preflight(given, **{**sound, "profile": CPU, "lab": False, **changes})
 

@@ -25,6 +25,7 @@ from preflight_runs import (
     load_tokenizer,
     on,
     seven_billion,
+    sound_tokenizer,
     write_addition,
 )
 
@@ -140,11 +141,14 @@ WRONG = {
     "too few weights": ({"rewards": REWARDS}, "reward_weights", "reward_weights=[1.0, 1.0, 1.0]"),
     "a column that is not there": (
         {"rewards": wants_solution, "train": SOLVED, "arguments": {"reward_weights": None}},
-        "missing_column", "Did you mean 'solution'",
+        "missing_column", "rows.rename_column('answer', 'solutions')",
     ),
     "too few rows": ({"train": ROWS[:1]}, "too_few_rows", "at least 2 rows"),
     "no prompt column": (
         {"train": [{"question": "What?", "answer": "1"}] * 8}, "no_prompt", "rows.rename_column('question', 'prompt')",
+    ),
+    "whole chats": (
+        {"train": [{"messages": ROWS[0]["prompt"], "answer": "1"}] * 8}, "no_prompt", "row['messages'][:-1]",
     ),
     "an empty answer": ({"train": changed(ROWS, answer=" ")}, "bad_answer", "train row 3 of 40"),
     "a template that drops what is said": (
@@ -158,7 +162,7 @@ WRONG = {
     "prompts beyond the context": (
         {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop the rows whose prompt has more than 992 tokens",
     ),
-    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "that is cached"),
+    "no such model": ({"model": "outputs/no/model"}, "model_missing", "that is cached"),
     "TRL's default on a T4": (on("t4", bf16=None, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
     "both precisions": (on("l4", bf16=True), "refused", "At most one of fp16 and bf16"),
     "FlashAttention on a T4": (
@@ -398,8 +402,12 @@ def test_without_rows_the_labs_own_gold_answers_are_no_reason_for_a_warning():
 
 def test_what_a_reward_cannot_read_counts_only_if_the_run_has_it():
     report = check(rewards=strings_only, lab=True)
-    assert {finding.code for finding in report.errors} == {"reward_broken"}, str(report)
-    assert "chat_only" not in str(check(rewards=chats_only, lab=True))
+    assert {finding.code for finding in report.errors} == {"other_kind"}, str(report)
+    assert not check(rewards=chats_only, lab=True).codes
+    texts = [{**row, "prompt": row["prompt"][-1]["content"]} for row in ROWS]
+    plain = dict(train=texts, heldout=None, model="", tokenizer=sound_tokenizer(), lab=True)
+    assert "other_kind" in check(rewards=chats_only, **plain).codes
+    assert "other_kind" not in check(rewards=strings_only, **plain).codes
 
 
 def test_two_processes_share_a_group():
