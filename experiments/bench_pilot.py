@@ -322,7 +322,7 @@ def measure(name: str) -> dict:
     case, started = CASES[name], time.perf_counter()
     policy, tokenizer = policy_of(case)
     rows, heldout, arguments = case.rows(True), case.rows(False), arguments_of(case)
-    run = plan(arguments, CPU, tokenizer=tokenizer, train=rows, rewards=case.rewards[0], lab=False)
+    run = plan(arguments, CPU, tokenizer=tokenizer, train=rows, rewards=case.rewards[0], try_rewards=False)
     chosen = random.Random(0).sample(rows, PROMPTS)
     sampled = list(groups(run, policy, chosen, 0))
     cut = [one for one in sampled if not all(one.ended)]

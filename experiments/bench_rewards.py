@@ -88,7 +88,7 @@ def trl_rate() -> float:
 
 
 def agreement() -> tuple[int, int, list[str]]:
-    """For the lab's boxed completions: how many scores equal TRL's, of how many, and which differ."""
+    """For its boxed completions: how many scores equal TRL's, of how many, and which differ."""
     from trl.rewards import accuracy_reward
 
     alike, unlike, total = 0, {}, 0

@@ -34,7 +34,7 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
         run: one run of the page.
         about: what its reward pays for.
         steps: the steps to show, one after the other.
-        keys: the labels of the two curves, from the color's class to the label.
+        keys: `probe`els of the two curves, from the color's class to `probe`el.
     """
     found = {step["step"]: step for step in run["steps"]}
     curves = {kind: next(c["points"] for c in run["curves"] if c["label"] == label) for kind, label in keys.items()}

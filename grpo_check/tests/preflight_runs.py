@@ -25,12 +25,13 @@ sound_tokenizer = cache(load_tokenizer)
 
 
 def check(tokenizer=None, arguments=None, without=(), **changes):
-    """A preflight of the sound run with something changed, without the lab unless it is asked for."""
+    """A preflight of the sound run with something changed, without `probe` unless it is asked for."""
     given = training_arguments(CPU, reward_weights=[1.0], per_device_train_batch_size=16)
     given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
     sound = {"model": TINY, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
+    sound["backend"] = "unsloth"
     sound["tokenizer"] = tokenizer or sound_tokenizer()
-    return preflight(given, **{**sound, "profile": CPU, "lab": False, **changes})
+    return preflight(given, **{**sound, "profile": CPU, "try_rewards": False, **changes})
 
 
 def changed(rows, index=3, **columns):

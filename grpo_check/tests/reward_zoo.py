@@ -1,6 +1,6 @@
-"""Rewards to try the lab on: tuples of (function, arguments, note or code).
+"""Rewards to try `probe` on: tuples of (function, arguments, note or code).
 
-BROKEN and SOUND, 30 and 14, are by an author who had not seen the lab. It once refused those in IDIOMATIC, or might
+BROKEN and SOUND, 30 and 14, are by an author who had not seen `probe`. It once refused those in IDIOMATIC, or might
 have, and once accepted those in ACCEPTED_BEFORE.
 """
 
@@ -507,7 +507,7 @@ BROKEN = [
     (
         b02_label_mentioned,
         dict(_LABELS),
-        "containment: the label need only be mentioned; naming every label or 'not positive' is paid",
+        "containment: `probe`el need only be mentioned; naming every label or 'not positive' is paid",
     ),
     (b03_keep_only_digits, {}, "lossy normalisation: sign and decimal point are dropped, 5 == -5 and 4.2 == 42"),
     (b04_int_cast, {}, "lossy normalisation: truncation, \\boxed{42.9} is paid for 42"),

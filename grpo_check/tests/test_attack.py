@@ -398,7 +398,7 @@ def test_every_rule_finds_the_fault_of_its_example(attacked, monkeypatch, rule):
     monkeypatch.setattr(
         running, "train", drifting if rule.code == "reward_rose_alone" else fake_policy(("7", "", "It is 9."))
     )
-    monkeypatch.setattr(running, "score_lab", lambda *arguments: None)
+    monkeypatch.setattr(running, "score_fixed", lambda *arguments: None)
     if rule.code == "reward_rose_alone":
         monkeypatch.setattr(running, "vary", lambda scorer: None)
     assert rule.code in attacked(rule.example, rows, **own).codes

@@ -112,7 +112,7 @@ def python(project: Path, *arguments: str) -> subprocess.CompletedProcess:
             ["attack", "my_rewards.py:right", "--rows", "rows.jsonl", "--model", MODEL, "--minutes", "0.05"],
             ["completions of 8 rows", "ok: 0 errors"],
         ),
-        (["preflight", "config.yaml"], ["the reward lab", "0 errors"]),
+        (["preflight", "config.yaml"], ["`probe`", "0 errors"]),
         (["pilot", "config.yaml", "--prompts", "8", "--limit", "8"], ["raise_limit: "]),
         (["health", "trainer_state.json"], ["unchecked"]),
     ],

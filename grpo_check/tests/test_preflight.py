@@ -25,6 +25,7 @@ from preflight_runs import (
     load_tokenizer,
     on,
     seven_billion,
+    sound_tokenizer,
     write_addition,
 )
 
@@ -59,7 +60,7 @@ ALSO = {
 
 def test_the_sound_run_has_no_finding():
     report = check()
-    assert report.ok and not report.codes and not report.skipped.keys() - {"reward lab"}, str(report)
+    assert report.ok and not report.codes and not report.skipped.keys() - {"the rewards"}, str(report)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
@@ -140,11 +141,14 @@ WRONG = {
     "too few weights": ({"rewards": REWARDS}, "reward_weights", "reward_weights=[1.0, 1.0, 1.0]"),
     "a column that is not there": (
         {"rewards": wants_solution, "train": SOLVED, "arguments": {"reward_weights": None}},
-        "missing_column", "Did you mean 'solution'",
+        "missing_column", "rows.rename_column('answer', 'solutions')",
     ),
     "too few rows": ({"train": ROWS[:1]}, "too_few_rows", "at least 2 rows"),
     "no prompt column": (
         {"train": [{"question": "What?", "answer": "1"}] * 8}, "no_prompt", "rows.rename_column('question', 'prompt')",
+    ),
+    "whole chats": (
+        {"train": [{"messages": ROWS[0]["prompt"], "answer": "1"}] * 8}, "no_prompt", "row['messages'][:-1]",
     ),
     "an empty answer": ({"train": changed(ROWS, answer=" ")}, "bad_answer", "train row 3 of 40"),
     "a template that drops what is said": (
@@ -158,7 +162,7 @@ WRONG = {
     "prompts beyond the context": (
         {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop the rows whose prompt has more than 992 tokens",
     ),
-    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "that is cached"),
+    "no such model": ({"model": "outputs/no/model"}, "model_missing", "that is cached"),
     "TRL's default on a T4": (on("t4", bf16=None, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
     "both precisions": (on("l4", bf16=True), "refused", "At most one of fp16 and bf16"),
     "FlashAttention on a T4": (
@@ -295,7 +299,7 @@ def test_a_right_configuration_passes_on_every_profile(profile):
         heldout=load_rows("addition", "test", 50),
         rewards=REWARDS,
         profile=profile,
-        lab=False,
+        try_rewards=False,
     )
     assert report.ok and not report.codes - {"memory_tight"}, str(report)
 
@@ -321,7 +325,7 @@ def test_a_config_that_was_built_is_taken_too(tmp_path):
 
     arguments = training_arguments(CPU, output_dir=str(tmp_path), reward_weights=[1.0], per_device_train_batch_size=16)
     tokenizer = load_tokenizer()
-    built = preflight(GRPOConfig(**arguments), tokenizer=tokenizer, train=ROWS, rewards=REWARDS[:1], lab=False)
+    built = preflight(GRPOConfig(**arguments), tokenizer=tokenizer, train=ROWS, rewards=REWARDS[:1], try_rewards=False)
     assert built.ok and not built.codes, str(built)
 
 
@@ -356,7 +360,7 @@ def test_what_is_not_given_is_not_checked_and_told():
 def test_a_reward_that_is_a_model_is_not_tried_and_told():
     rewards = ["some/reward-model", *REWARDS]
     report = check(rewards=rewards, arguments={"reward_weights": None})
-    assert report.ok and "some/reward-model" in report.skipped["reward lab for models"]
+    assert report.ok and "some/reward-model" in report.skipped["rewards that are models"]
 
 
 def strings_only(completions, answer, **kwargs):
@@ -373,7 +377,7 @@ def chats_only(completions, answer, **kwargs):
 
 
 def test_a_weak_reward_is_a_warning_with_the_reason_and_the_fix_of_the_lab():
-    report = check(rewards=exact_reward, lab=True)
+    report = check(rewards=exact_reward, try_rewards=True)
     [weak] = [one for one in report.findings if "reports too_strict" in one.why]
     [of_lab] = [rule for rule in OF_PROBE if rule.code == "too_strict"]
     assert report.ok and weak.code == "reward_weak"
@@ -381,25 +385,29 @@ def test_a_weak_reward_is_a_warning_with_the_reason_and_the_fix_of_the_lab():
 
 
 def test_without_functions_the_report_says_once_that_none_was_tried():
-    assert not [what for what in check(rewards=[], lab=True).skipped if "lab" in what]
-    judged = check(rewards=["some/reward-model"], lab=True)
-    assert [what for what in judged.skipped if "lab" in what] == ["reward lab for models"], str(judged)
+    assert not [what for what in check(rewards=[], try_rewards=True).skipped if "rewards" in what]
+    judged = check(rewards=["some/reward-model"], try_rewards=True)
+    assert [what for what in judged.skipped if "rewards" in what] == ["rewards that are models"], str(judged)
 
 
 def test_without_rows_the_labs_own_gold_answers_are_no_reason_for_a_warning():
-    report = check(rewards=exact_reward, lab=True, train=None, heldout=None)
+    report = check(rewards=exact_reward, try_rewards=True, train=None, heldout=None)
     assert not report.codes and "with gold answers of its own" in str(report), str(report)
 
     def broken(completions, answer, **kwargs):
         return []
 
-    assert "reward_broken" in check(rewards=broken, lab=True, train=None, heldout=None).codes
+    assert "reward_broken" in check(rewards=broken, try_rewards=True, train=None, heldout=None).codes
 
 
 def test_what_a_reward_cannot_read_counts_only_if_the_run_has_it():
-    report = check(rewards=strings_only, lab=True)
-    assert {finding.code for finding in report.errors} == {"reward_broken"}, str(report)
-    assert "chat_only" not in str(check(rewards=chats_only, lab=True))
+    report = check(rewards=strings_only, try_rewards=True)
+    assert {finding.code for finding in report.errors} == {"other_kind"}, str(report)
+    assert not check(rewards=chats_only, try_rewards=True).codes
+    texts = [{**row, "prompt": row["prompt"][-1]["content"]} for row in ROWS]
+    plain = dict(train=texts, heldout=None, model="", tokenizer=sound_tokenizer(), try_rewards=True)
+    assert "other_kind" in check(rewards=chats_only, **plain).codes
+    assert "other_kind" not in check(rewards=strings_only, **plain).codes
 
 
 def test_two_processes_share_a_group():

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from grpo_check.packages import trl_is_at_least
+from grpo_check.preflights import models as of_models
 from grpo_check.preflights import rewards as of_rewards
-from grpo_check.preflights.config_file import preflight_file, read_config_file, read_rows
+from grpo_check.preflights.config_file import preflight_file, read_config_file
+from grpo_check.preflights.named_rows import read_rows
 from grpo_check.preflights.planned import KEEPS_INIT_KWARGS
 from grpo_core.errors import CourseError
 from places import HERE, ROOT
@@ -117,6 +119,8 @@ WRONG = {
     "another tool's key": ("lora_rank: 32", "", "unknown_argument", "write 'lora_r'"),
     "an argument of the trainer": ("peft_config: {r: 8}", "", "unknown_argument", "to GRPOTrainer in a script"),
     "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "filter the dataset"),
+    "a key by another name": ("kl_coef: 0.04", "", "unknown_argument", "write 'beta'"),
+    "a loss that is set otherwise": ("loss_type: gspo", "", "unknown_choice", "importance_sampling_level: sequence"),
     "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
     "no, unquoted": ("eval_strategy: no", "", "wrong_type", "eval_strategy: 'no' with quotes"),
     "a group that is cut": ("num_generations: 7", "", "batch", "num_generations to one of 2, 4, 8"),
@@ -136,7 +140,7 @@ WRONG = {
         "reward_funcs: [accuracy_reward]",
     ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
-    "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "that is cached"),
+    "a model that is not there": ("model_name_or_path: ./none", "model_name", "model_missing", "that is cached"),
     "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "'content': 'What is 2 + 2?'"),
     "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "at least 8 rows"),
 }
@@ -144,8 +148,8 @@ WRONG = {
 
 @pytest.fixture
 def no_lab(monkeypatch):
-    """The lab has no time: it takes most of a preflight's, and most tests are not about it."""
-    monkeypatch.setattr(of_rewards, "LAB_SECONDS", 0.0)
+    """`probe` has no time: it takes most of a preflight's, and most tests are not about it."""
+    monkeypatch.setattr(of_rewards, "LONGEST_TRIAL", 0.0)
 
 
 @pytest.mark.slow
@@ -216,8 +220,8 @@ def test_keys_of_accelerate_are_known_and_processes_count(folder, no_lab):
 
 def test_what_is_not_there_offline_is_skipped_and_said(folder, no_lab):
     report = report_on(folder, "dataset_name: trl-lib/DeepMath-103K", without="dataset_name")
-    assert report.ok and "nothing is downloaded; pass --train FILE" in report.skipped["dataset"]
-    assert "dataset" in report_on(folder, without="dataset_name").skipped
+    assert report.ok and "nothing is downloaded; pass --train FILE" in report.skipped["rows"]
+    assert "rows" in report_on(folder, without="dataset_name").skipped
 
 
 def in_folder(folder: Path) -> Path:
@@ -232,13 +236,13 @@ def test_a_folder_of_files_is_read_as_trl_reads_it(folder, no_lab):
     in_folder(folder)
     how = dict(without="dataset_name")
     report = report_on(folder, "dataset_name: data", **how)
-    assert report.ok and not {"dataset", "rows"} & report.skipped.keys() and "prompt lengths" in str(report)
+    assert report.ok and "rows" not in report.skipped and "prompt lengths" in str(report)
     report = report_on(folder, "dataset_name: data\neval_strategy: steps\neval_steps: 10", **how)
     assert {finding.code for finding in report.errors} == {"leak"}, str(report)
     report = report_on(folder, "dataset_name: data\nreward_funcs: [accuracy_reward]", **how, rewards=["mine.py:needs"])
     assert {finding.code for finding in report.errors} == {"missing_column"}, str(report)
-    with pytest.raises(CourseError, match="has no split 'training'; it has train, test"):
-        report_on(folder, "dataset_name: data\ndataset_train_split: training", **how)
+    report = report_on(folder, "dataset_name: data\ndataset_train_split: training", **how)
+    assert report.codes == {"unreadable_rows"} and "has no split 'training'; it has train, test" in str(report)
 
 
 def test_a_folder_that_trl_cannot_read_is_an_error(folder):
@@ -260,7 +264,7 @@ def test_a_folder_that_trl_cannot_read_is_an_error(folder):
 
 def test_the_last_line_names_what_was_not_checked(folder, no_lab):
     last = str(report_on(folder, without="dataset_name")).splitlines()[-1]
-    assert not last.startswith("ok") and "not checked: dataset, rows" in last
+    assert not last.startswith("ok") and "not checked: rows" in last
     last = str(report_on(folder, "num_generations: 7", without="dataset_name")).splitlines()[-1]
     assert last.startswith("NOT OK: 1 error")
 
@@ -289,7 +293,8 @@ def test_bad_rows_are_one_sentence(name, message, folder):
 
 
 BAD_REWARDS = {
-    "an unknown name": ("accuracy", "'accuracy' is not a reward of trl grpo. Did you mean 'accuracy_reward'?"),
+    "a misspelled name": ("acuracy_reward", "Did you mean 'accuracy_reward'?"),
+    "a name of open-r1": ("accuracy", "only open-r1's script reads"),
     "no such module": ("nothing.right", "nothing cannot be imported: ModuleNotFoundError"),
     "an import that fails": ("broken.right", "No module named 'no_such_package'"),
     "no such function": ("mine.rigth", "Did you mean 'right'? Functions there:"),
@@ -299,9 +304,10 @@ BAD_REWARDS = {
 
 
 @pytest.mark.parametrize(("name", "message"), BAD_REWARDS.values(), ids=BAD_REWARDS)
-def test_a_reward_that_cannot_be_found_is_one_sentence(name, message, folder):
-    with pytest.raises(CourseError, match=re.escape(message)):
-        report_on(folder, rewards=(name,))
+def test_a_reward_that_cannot_be_found_is_a_finding_next_to_others(name, message, folder):
+    report = report_on(folder, "num_generations: 7", rewards=(name, "mine.py:right"))
+    assert message in str(report), str(report)
+    assert {finding.code for finding in report.errors} == {"reward_not_found", "batch"}, str(report)
 
 
 def test_a_reward_next_to_the_folder_of_the_config_says_where_to_run(folder, monkeypatch):
@@ -309,10 +315,87 @@ def test_a_reward_next_to_the_folder_of_the_config_says_where_to_run(folder, mon
     (folder / "elsewhere").mkdir()
     (folder / "configs" / "config.yaml").write_text(SOUND.replace("mine.py:right", "mine.right"))
     monkeypatch.chdir(folder / "elsewhere")
-    with pytest.raises(CourseError, match=re.escape(f"mine.py is in {str(folder)!r}")):
-        preflight_file(folder / "configs" / "config.yaml")
+    report = preflight_file(folder / "configs" / "config.yaml")
+    assert "reward_not_found" in report.codes and f"mine.py is in {str(folder)!r}" in str(report)
     monkeypatch.chdir(folder)
     assert preflight_file(Path("configs", "config.yaml")).ok
+
+
+#: The least that a config of another tool has, and the tool.
+FOREIGN = {
+    "axolotl": "base_model: Qwen/Qwen3-0.6B\nrl: grpo\ntrl: {num_generations: 4}",
+    "ms-swift": "rlhf_type: grpo\nmodel: Qwen/Qwen3-0.6B\nreward_funcs: [accuracy]\nnum_generations: 4",
+    "verl": "algorithm:\n  adv_estimator: grpo\ndata:\n  train_batch_size: 8",
+    "LLaMA-Factory": "stage: ppo\nfinetuning_type: lora\nlearning_rate: 1.0e-5",
+    "OpenRLHF": "pretrain: Qwen/Qwen3-0.6B\nadvantage-estimator: group_norm",
+    "NeMo RL": "grpo:\n  num_prompts_per_step: 8\n  num_generations_per_prompt: 4",
+}
+
+
+@pytest.mark.parametrize(("tool", "text"), FOREIGN.items(), ids=FOREIGN)
+def test_a_config_of_another_tool_is_recognized_before_anything_is_imported(tool, text, folder, monkeypatch):
+    def imported(*names):
+        raise AssertionError("the packages of a run were asked for")
+
+    monkeypatch.setattr("grpo_check.preflights.config_file.require", imported)
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(CourseError, match=f"is a config for {tool} "):
+        preflight_file(folder / "config.yaml")
+
+
+SECTIONS = """
+model: {name_or_path: MODEL, max_length: 2048}
+lora: {r: 8, alpha: 16}
+training:
+  lr: 1.0e-5
+  learning_rate: 2.0e-3
+  num_generations: 7
+  per_device_train_batch_size: 8
+  max_completion_length: 32
+  use_cpu: true
+  bf16: false
+eval: {temperature: 0.0, max_completion_length: 2048}
+judge: {model: mine, temperature: 0.0}
+"""
+
+
+def test_a_config_with_sections_is_checked_as_far_as_it_is_clear(folder, no_lab):
+    """Each section was an unknown key with a suggestion by spelling: 'training' for 'streaming'."""
+    (folder / "config.yaml").write_text(SECTIONS.replace("MODEL", TINY))
+    report = preflight_file(folder / "config.yaml", train="addition.jsonl")
+    assert report.codes == {"batch"} and report.estimate, str(report)
+    assert "model.max_length, training.lr (learning_rate in TRL), eval, judge" in str(report)
+
+
+def test_a_value_that_two_sections_set_differently_is_not_checked(folder, no_lab):
+    (folder / "config.yaml").write_text("grpo: {seed: 1, temperature: 0.0}\nargs: {seed: 1, temperature: 1.0}")
+    report = preflight_file(folder / "config.yaml")
+    assert "temperature_zero" not in report.codes and "several values: temperature" in str(report)
+
+
+def test_keys_of_open_r1_are_one_finding_next_to_others(folder, no_lab):
+    more = "system_prompt: Think.\ndataset_prompt_column: problem\nbenchmarks: []\nwarmup_ratio: 0.1"
+    keys = [one for one in report_on(folder, more).errors if one.code == "unknown_argument"]
+    assert len(keys) == 2 and "system_prompt, dataset_prompt_column, benchmarks" in keys[1].what
+
+
+def test_a_file_of_rows_that_cannot_be_read_stops_no_other_check(folder, no_lab):
+    report = report_on(folder, "num_generations: 7", train="bad.jsonl", heldout="none.jsonl")
+    assert {one.code for one in report.errors} == {"unreadable_rows", "batch"}, str(report)
+    assert len([one for one in report.errors if one.code == "unreadable_rows"]) == 2
+
+
+@pytest.mark.parametrize("text", ["a: &a [1]\nb: [*a]\nc: " + "[" * 4_000, "x: &x [*x, *x]"], ids=["deep", "endless"])
+def test_a_file_that_is_made_to_be_huge_is_one_sentence(text, folder, grpo_check):
+    (folder / "config.yaml").write_text(text)
+    code, out, err = grpo_check("preflight", "config.yaml")
+    assert code == 2 and not out and err.startswith("Error: config.yaml is not valid YAML") and err.count("\n") == 1
+
+
+def test_advice_on_a_file_has_its_words(folder, no_lab):
+    report = report_on(folder, "top_k: 1\nnum_generations: 7")
+    fixes = " ".join(fix for one in report.findings for fix in one.fixes)
+    assert "top_k: 0" in fixes and "=" not in fixes, fixes
 
 
 def test_keys_of_your_own_script_are_one_finding(no_lab):
@@ -334,19 +417,63 @@ def test_a_model_that_is_not_there_is_asked_for_once(folder, monkeypatch, no_lab
 
     def missing(name, **kwargs):
         asked.append(name)
-        raise OSError("no connection")
+        raise OSError("it is not there")
 
     for kind in (AutoConfig, AutoTokenizer):
         monkeypatch.setattr(kind, "from_pretrained", missing)
     report = report_on(folder, "model_name_or_path: owner/name", without="model_name")
-    assert asked == ["owner/name"] and "model_missing" in report.codes and "tokenizer" in report.skipped, str(report)
+    assert asked == ["owner/name"] and "model_missing" in report.codes, str(report)
+    assert report.skipped["chat template, tokens and lengths"] == "the model cannot be loaded"
+
+
+#: What asking the Hub for a model ends with, whether the Hub can be reached, and whether the model is then missing.
+ANSWERS = {
+    "no such model": ("RepositoryNotFoundError", True, True),
+    "no configuration in it": ("RemoteEntryNotFoundError", True, True),
+    "a login is needed": ("GatedRepoError", True, False),
+    "an error of the Hub": ("HfHubHTTPError", True, False),
+    "not in the cache": ("LocalEntryNotFoundError", False, False),
+}
+
+
+@pytest.mark.parametrize(("answer", "reached", "missing"), ANSWERS.values(), ids=ANSWERS)
+def test_a_model_is_missing_only_if_the_hub_says_so(answer, reached, missing, folder, monkeypatch, no_lab):
+    """Without a network, sound configs were called NOT OK."""
+    from huggingface_hub import errors
+    from transformers import AutoConfig
+
+    def asked(name, **kwargs):
+        assert kwargs["local_files_only"] == (not reached)
+        kind = getattr(errors, answer)
+        raise OSError(f"{name} cannot be loaded") from kind.__new__(kind)
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", asked)
+    monkeypatch.setattr(of_models, "hub_answers", lambda: reached)
+    report = report_on(folder, "model_name_or_path: owner/name", without="model_name")
+    assert ("model_missing" in report.codes) == missing and ("model" in report.skipped) != missing, str(report)
+    assert report.ok != missing
+
+
+def test_a_folder_of_another_machine_is_not_looked_for_here(folder, no_lab):
+    how = dict(more="model_name_or_path: /models/mine", without="model_name")
+    assert "model_missing" in report_on(folder, **how).codes
+    elsewhere = report_on(folder, **how, gpu="a100")
+    assert "model_missing" not in elsewhere.codes and "on this machine" in elsewhere.skipped["model"]
+
+
+def test_a_tokenizer_whose_files_are_not_here_is_skipped(folder, no_lab):
+    """transformers makes an empty tokenizer of a folder that has only the configuration."""
+    (folder / "model").mkdir()
+    (folder / "model" / "config.json").write_bytes(Path(TINY, "config.json").read_bytes())
+    report = report_on(folder, "model_name_or_path: model", without="model_name")
+    assert report.ok and "has no tokenizer" in report.skipped["chat template, tokens and lengths"], str(report)
 
 
 def test_trls_own_rewards_are_found_by_name(folder):
     report = report_on(
         folder, "reward_funcs: [think_format_reward, get_soft_overlong_punishment]", without="reward_funcs"
     )
-    assert not report.skipped.keys() & {"rewards", "reward lab"}
+    assert not report.skipped.keys() & {"rewards", "the rewards"}
 
 
 def test_the_command_exits_with_0_1_and_a_sentence(folder, grpo_check):

@@ -20,10 +20,9 @@ def reads_text(completions, answer, **kwargs):
 def test_a_reward_that_reads_content_as_text_is_not_refused_for_a_message_without_it():
     from trl.rewards import think_format_reward
 
-    report = check(rewards=reads_text, lab=True)
-    assert "reward_weak" in report.codes and "With tools: (message.get('content') or '')" in str(report), str(report)
-    assert not [f for f in report.errors if "calls this raises" in f.why], str(report)
-    assert check(rewards=think_format_reward, lab=True).ok
+    report = check(rewards=reads_text, try_rewards=True)
+    assert "without content" not in str(report) and "other_kind" not in report.codes, str(report)
+    assert check(rewards=think_format_reward, try_rewards=True).ok
 
 
 def countdown(completions, target, nums, **kwargs):
@@ -34,11 +33,11 @@ def countdown(completions, target, nums, **kwargs):
 
 def test_a_task_without_gold_answers_is_not_called_dead():
     rows = [{"prompt": row["prompt"], "target": prod((n, 7)), "nums": [n, 7]} for n, row in enumerate(ROWS)]
-    report = check(rewards=countdown, train=rows, heldout=None, lab=True)
-    assert report.ok and "the reward lab reports dead" in str(report), str(report)
-    assert "answer_column='…'" in str(report) and "lab=False" in str(report) and "examples=" not in str(report)
+    report = check(rewards=countdown, train=rows, heldout=None, try_rewards=True)
+    assert report.ok and "`probe` reports dead" in str(report), str(report)
+    assert "answer_column='…'" in str(report) and "try_rewards=False" in str(report) and "examples=" not in str(report)
     report = check(rewards=countdown, train=rows, heldout=None)
-    assert report.ok and "reward_weak" not in report.codes and report.skipped["reward lab"] == "lab=False"
+    assert report.ok and "reward_weak" not in report.codes and report.skipped["the rewards"] == "try_rewards=False"
 
 
 def pays_all(completions, answer, **kwargs):
@@ -46,9 +45,9 @@ def pays_all(completions, answer, **kwargs):
 
 
 def test_a_dead_reward_that_reads_the_answers_stays_an_error():
-    report = check(rewards=pays_all, lab=True)
+    report = check(rewards=pays_all, try_rewards=True)
     assert {f.code for f in report.errors} == {"reward_broken"}, str(report)
-    both = check(rewards=[pays_all, reads_text], arguments={"reward_weights": None}, lab=True)
+    both = check(rewards=[pays_all, reads_text], arguments={"reward_weights": None}, try_rewards=True)
     assert {f.code for f in both.errors} == {"reward_broken"}, str(both)
 
 
@@ -60,7 +59,7 @@ def pays_tags(completions, answer, **kwargs):
 def test_partial_credit_is_no_error_next_to_a_reward_that_ranks_correct_answers_first():
     """The form of an answer earned as much with a wrong value, so a sound run with partial credit was refused."""
     for rewards in ([correctness_reward, pays_tags], [pays_tags, correctness_reward, pays_tags]):
-        report = check(rewards=rewards, arguments={"reward_weights": None}, lab=True)
+        report = check(rewards=rewards, arguments={"reward_weights": None}, try_rewards=True)
         found = [one for one in report.findings if "reports wrong_beats_right" in one.why]
         assert report.ok and found and all("partial credit" in one.fixes[0] for one in found), str(report)
 
@@ -86,7 +85,7 @@ def compares_the_gold_with_itself(completions, answer, **kwargs):
     ids=["alone", "no reward reads the value", "no weight", "a sign error", "wrong earns more", "next to a model"],
 )
 def test_partial_credit_is_an_error_if_nothing_ranks_correct_answers_first(rewards, weights):
-    report = check(rewards=rewards, arguments={"reward_weights": weights}, lab=True)
+    report = check(rewards=rewards, arguments={"reward_weights": weights}, try_rewards=True)
     assert any("reports wrong_beats_right" in one.why for one in report.errors), str(report)
 
 
@@ -96,9 +95,9 @@ def sleepy(completions, answer, **kwargs):
 
 
 def test_a_slow_reward_is_left_to_the_probe(monkeypatch):
-    monkeypatch.setattr(of_rewards, "LAB_SECONDS", 0.2)
-    report = check(rewards=sleepy, lab=True)
-    assert report.ok and "grpo-check probe" in report.skipped["reward lab"], str(report)
+    monkeypatch.setattr(of_rewards, "LONGEST_TRIAL", 0.2)
+    report = check(rewards=sleepy, try_rewards=True)
+    assert report.ok and "grpo-check probe" in report.skipped["the rewards"], str(report)
 
 
 def test_a_function_without_a_signature_is_a_finding():

@@ -334,20 +334,20 @@ def test_a_dataset_and_no_rows_are_looked_at_too():
 
 
 def test_rewards_that_are_not_tried_are_a_warning_that_says_so():
-    finding = found(preflight_of("qwen3.5", [trl_think], lab=False))
-    assert finding.severity == "warning" and "could not be checked for your rewards (lab=False)" in finding.why
+    finding = found(preflight_of("qwen3.5", [trl_think], try_rewards=False))
+    assert finding.severity == "warning" and "could not be checked for your rewards (try_rewards=False)" in finding.why
 
 
 @pytest.mark.parametrize(
     ("rewards", "lab", "severity", "said"),
     [
         ([trl_think], True, "error", "trl_think scores only completions with both tags"),
-        ([trl_think], False, "warning", "lab=False"),
+        ([trl_think], False, "warning", "try_rewards=False"),
         (["some/reward-model"], True, "warning", "none of them is a function"),
     ],
 )
 def test_a_preflight_checks_it_with_the_rewards_that_can_be_tried(rewards, lab, severity, said):
     tokenizer = load_tokenizer()
     tokenizer.chat_template = TEMPLATES["qwen3.5"]
-    finding = found(check(tokenizer, rewards=rewards, lab=lab))
+    finding = found(check(tokenizer, rewards=rewards, try_rewards=lab))
     assert finding.severity == severity and said in finding.why

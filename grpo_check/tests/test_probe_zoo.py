@@ -1,4 +1,4 @@
-"""Faults that the lab missed, sound rewards that it refused, and a zoo by an author who had not seen the lab."""
+"""Faults that `probe` missed, sound rewards that it refused, and a zoo by an author who had not seen `probe`."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The reward lab from a terminal, on a file that a user brings."""
+"""`probe` from a terminal, on a file that a user brings."""
 
 import re
 import sys

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from .small_yaml import SmallLoader, load_yaml
+
 if TYPE_CHECKING:
     from datasets import Dataset
     from trl import GRPOConfig, ModelConfig
@@ -119,7 +121,7 @@ def prepare(environment: dict, use_unsloth: str, alone: bool) -> None:
     import unsloth  # noqa: F401
 
 
-class StrictLoader(yaml.SafeLoader):
+class StrictLoader(SmallLoader):
     """A YAML loader that rejects repeated keys, of which PyYAML silently takes the last, and keys without a value."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
@@ -138,7 +140,7 @@ class StrictLoader(yaml.SafeLoader):
 def read_yaml(path: Path) -> object:
     """Read a YAML file; an error names the file and the line."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
+        return load_yaml(path, StrictLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SystemExit(f"Error: {path}: {error}") from None
 

@@ -31,7 +31,7 @@ PLACEHOLDERS = {
 }  # fmt: skip
 LOST = re.compile("[\0\ufffd\ud800-\udfff]")  # characters lost when the file was written
 FEWEST_ROWS = 10  # per split; fewer cannot show a change
-SHOWN = 20  # bad rows to list; the rest are only counted
+SHOWN = 20  # problems to list; the rest are only counted
 
 
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
@@ -58,7 +58,7 @@ def same_question(question: str) -> str:
 
 def own_rows(path: Path) -> list[dict]:
     """All rows of a file; bad rows end the program with a list."""
-    rows, problems, seen = [], [], {}
+    rows, problems, seen = [], {}, {}
     for line, record in read_table(path, ("question", "answer"), COLUMNS):
         if isinstance(record, dict):
             row = {c: record.get(c, "").strip() for c in COLUMNS}
@@ -66,13 +66,30 @@ def own_rows(path: Path) -> list[dict]:
             problem = problem_and_fix(row) or repeated(row, line, seen)
         else:
             problem = record
-        problems += [f"line {line}: {problem}{'' if problem.endswith('?') else '.'}"] if problem else []
-        rows += [] if problem else [row]
+        if problem:
+            problems.setdefault(problem, []).append(line)
+        else:
+            rows.append(row)
     if problems:
-        rest = f"\n  and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        raise SystemExit(f"Error: bad rows in {path}: {len(problems)}\n  " + "\n  ".join(problems[:SHOWN]) + rest)
+        raise SystemExit(f"Error: bad rows in {path}: {sum(map(len, problems.values()))}\n  {listed(problems)}")
     check_sides(path, rows)
     return rows
+
+
+def listed(problems: dict[str, list[int]]) -> str:
+    """Each problem once, with the lines that have it.
+
+    >>> print(listed({"is empty": [2], "has no column 'answer'": [3, 4, 5, 6]}))
+    line 2: is empty.
+      lines 3, 4, 5 and 1 more: has no column 'answer'.
+    """
+    texts = []
+    for problem, lines in list(problems.items())[:SHOWN]:
+        more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+        where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:3]))}{more}"
+        texts.append(f"{where}: {problem}{'' if problem.endswith('?') else '.'}")
+    rest = sum(map(len, list(problems.values())[SHOWN:]))
+    return "\n  ".join([*texts, *([f"and {rest} more"] if rest else [])])
 
 
 def problem_and_fix(row: dict) -> str:
@@ -83,6 +100,11 @@ def problem_and_fix(row: dict) -> str:
     if is_placeholder(row["answer"]) and not row["key"]:
         return (
             f"the answer is {row['answer']!r}, which counts as missing: answer it, delete the row, or add it as the key"
+        )
+    if "####" in row["answer"] and not row["key"]:
+        return (
+            "the answer has a worked solution before '####', as in GSM8K, so a correct answer would have to repeat it: "
+            "keep only what follows '####'"
         )
     if row["split"] not in ("", "train", "test"):
         return f"the split is {row['split']!r}: use train, test, or leave it empty"

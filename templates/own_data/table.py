@@ -10,6 +10,11 @@ from pathlib import Path
 
 ENDINGS = (".csv", ".tsv", ".jsonl")
 QUOTES = 'Is a quotation mark not closed? Inside a text, write it twice: "".'
+#: Other names of the columns.
+ALSO_CALLED = {
+    "question": ("prompt", "problem", "query", "instruction", "input"),
+    "answer": ("solution", "ground_truth", "final_answer", "target", "gold", "reference", "response", "output"),
+}
 MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16
 
 
@@ -73,8 +78,10 @@ def check_header(path: Path, header: list[str], wanted: tuple[str, ...]) -> None
 
 
 def nearest(name: str, there: list[str]) -> str:
-    near = difflib.get_close_matches(name, there, n=1)
-    return f" Rename {near[0]!r}" if near else " Add it"
+    """What to do about a missing column: rename the one that has the same content, or one with a typo, or add it."""
+    typos = difflib.get_close_matches(name, there, n=1, cutoff=0.8)
+    meant = [*typos, *(one for one in ALSO_CALLED.get(name, ()) if one in there)]
+    return f" Rename {meant[0]!r}" if meant else " Add it"
 
 
 def json_lines(text: str, wanted: tuple[str, ...], known: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
@@ -107,7 +114,12 @@ def as_texts(record: dict, wanted: tuple[str, ...], known: tuple[str, ...]) -> d
     record = {name.strip().casefold(): "" if value is None else value for name, value in record.items()}
     for name in wanted:
         if name not in record:
-            return f"has no {name!r}.{nearest(name, list(record))}"
+            return f"has no column {name!r}; its columns are {list(record)}.{nearest(name, list(record))}"
     record = {name: value for name, value in record.items() if name in known}
     odd = [name for name, value in record.items() if isinstance(value, bool | list | dict)]
-    return f"the column {odd[0]!r} is not text: {record[odd[0]]!r}" if odd else {n: str(v) for n, v in record.items()}
+    if odd:
+        value = record[odd[0]]
+        chat = isinstance(value, list) and value and isinstance(value[-1], dict) and "content" in value[-1]
+        fix = ": keep the content of its last message" if chat else ""
+        return f"the column {odd[0]!r} has a {type(value).__name__} instead of text{fix}"
+    return {name: str(value) for name, value in record.items()}

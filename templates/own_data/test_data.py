@@ -60,6 +60,7 @@ BAD = {
     "What is 2 + 3?,#N/A": "line 2: the answer is #N/A, a spreadsheet error: enter the text itself.",
     f"What?,{'5' * 2001}": "line 2: the answer has 2001 characters: the limit is 2000",
     "What is 10 + 30?,It is 40.": "line 3: duplicates line 2: delete one.",
+    "What is 2 + 3?,2 and 3 are 5. #### 5": "line 2: the answer has a worked solution before '####'",
     "what is 10 + 30,It is 41.": "line 3: has the same question as line 2, but another answer: keep one.",
 }
 
@@ -79,20 +80,28 @@ def test_line_numbers_count_quoted_line_ends_and_empty_lines(tmp_path):
     assert ": 1\n  line 6: the answer is empty" in error_of(csv_file(tmp_path / "a.csv", rows))
 
 
-def test_many_bad_rows_are_counted(tmp_path):
+def test_a_problem_of_many_rows_is_reported_once(tmp_path):
     text = error_of(csv_file(tmp_path / "a.csv", [f"What is {n} + 3?," for n in range(30)]))
+    assert ": 30\n" in text and text.count("the answer is empty") == 1 and "lines 2, 3, 4 and 27 more:" in text
+
+
+def test_different_problems_are_counted(tmp_path):
+    text = error_of(csv_file(tmp_path / "a.csv", [f"What is {n} + 3?,{'5' * (2001 + n)}" for n in range(30)]))
     assert ": 30\n" in text and "line 21:" in text and "line 22:" not in text and text.endswith("and 10 more")
 
 
 JSON_BAD = {
     "[1]": "line 1: is not a JSON object",
     "{'question': 1}": "line 1: is not valid JSON",
-    '{"question": "Who?"}': "line 1: has no 'answer'. Add it",
+    '{"question": "Who?"}': "line 1: has no column 'answer'; its columns are ['question']. Add it",
+    '{"question": "Who?", "solution": "Ana."}': "Rename 'solution'.",
+    '{"prompt": "Who?", "solution": "Ana."}': "its columns are ['prompt', 'solution']. Rename 'prompt'.",
     '{"question": "Who?", "answer": NaN}': "line 1: is not valid JSON (JSON has no NaN).",
     '{"question": "Who?", "answer": 1e400}': "(1e400 is too large for a number; write it in quotes).",
     r'{"question": "Who \ud800?", "answer": "Ana."}': r"line 1: the question contains '\ud800', a character that",
-    '{"question": "Who?", "anser": "Ana."}': "line 1: has no 'answer'. Rename 'anser'.",
-    '{"question": "Who?", "answer": ["Ana."]}': "line 1: the column 'answer' is not text: ['Ana.']",
+    '{"question": "Who?", "anser": "Ana."}': "its columns are ['question', 'anser']. Rename 'anser'.",
+    '{"question": "Who?", "answer": ["Ana."]}': "line 1: the column 'answer' has a list instead of text.",
+    '{"question": [{"role": "user", "content": "Who?"}], "answer": "Ana."}': "keep the content of its last message.",
     '{"question": "Who?", "answer": null}': "line 1: the answer is empty",
 }
 

@@ -60,7 +60,8 @@ def _add_check(commands: argparse._SubParsersAction, name: str, run: object, abo
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that read a config file."""
-    parser.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
+    what = "the file for trl grpo --config; or a training script or notebook, of which GRPOConfig(…) is read"
+    parser.add_argument("config", type=Path, metavar="config.yaml", help=what)
     parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
     replaced = "replaces reward_funcs of the file"
     parser.add_argument("--reward", action="append", default=[], metavar="FILE.py:function", help=replaced)
@@ -162,7 +163,7 @@ def _add_attack(commands: argparse._SubParsersAction) -> None:
 def _attack_files(arguments: argparse.Namespace) -> Report:
     """Train a model against rewards from files, on rows from a file."""
     from .attacks.running import attack
-    from .preflights.config_file import read_rows
+    from .preflights.named_rows import read_rows
 
     named = [*arguments.reward, *filter(None, [arguments.correct])]
     with _functions_of(named) as functions:

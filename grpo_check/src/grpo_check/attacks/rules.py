@@ -11,7 +11,7 @@ from ..rule import Rule, adding_to, found
 from . import examples
 from .history import Ends, ends_of
 from .honest import Pay, pay_of, place_of
-from .scoring import FIRST, HONEST, LAB, TRAINED, VARIED, Paid, Scorer
+from .scoring import FIRST, FIXED, HONEST, TRAINED, VARIED, Paid, Scorer
 from .sharing import QUESTIONS, shared_by
 
 #: Rows on which a wrong completion has to be overpaid; of fewer rows than the second number, a quarter.
@@ -96,7 +96,7 @@ def _most(worst: Sequence[Paid], pay: dict[object, Pay], scorer: Scorer) -> list
     by_text = {one.text: one for one in reversed(ranked)}
     different = [one for one in ranked if by_text[one.text] is one]
     firsts = {one.source: one for one in reversed(different)}  # the best of each source, so that the policy's is shown
-    shown = [firsts[source] for source in (TRAINED, FIRST, VARIED, LAB) if source in firsts]
+    shown = [firsts[source] for source in (TRAINED, FIRST, VARIED, FIXED) if source in firsts]
     return [*shown, *(one for one in different if one not in shown)][:SHOWN]
 
 
@@ -114,7 +114,7 @@ def _origin(one: Paid, scorer: Scorer) -> str:
     times = sum((one.row, one.text) == (other.row, other.text) for other in scorer.paid if other.step)
     if times:
         return f"{one.source}, {times} time{'s' if times > 1 else ''}"
-    meant_right = one.source == HONEST or (one.source == LAB and one.what.startswith("correct"))
+    meant_right = one.source == HONEST or (one.source == FIXED and one.what.startswith("correct"))
     strict = ", which your correct() rejects" if meant_right and scorer.task.defined else ""
     return f"{one.source}{': ' + one.what if one.what else ''}{strict}"
 

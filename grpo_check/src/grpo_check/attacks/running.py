@@ -26,7 +26,7 @@ from .history import ends_of
 from .honest import pay_of, score_corrected, score_references
 from .report import AttackReport
 from .rules import RULES
-from .scoring import LAB, VARIED, Paid, Scorer, check_reward
+from .scoring import FIXED, VARIED, Paid, Scorer, check_reward
 from .task import read_task
 from .training import TRUTH, train
 from .variations import variations
@@ -39,8 +39,8 @@ UNPAID = (
 #: What trains the model; `probe` does without.
 #: The file in a folder that tells that an attack made it.
 MARK = "attack.txt"
-#: Rows for the lab's texts; longer ones are left out.
-LAB_ROWS, LONGEST_TEXT = 6, 5_000
+#: Rows for its texts; longer ones are left out.
+FIXED_ROWS, LONGEST_TEXT = 6, 5_000
 #: How often the best-paid completions are varied, how many of them, on how many rows each, and for how many seconds.
 ROUNDS, VARIED_TEXTS, ROWS_EACH, SECONDS = 2, 8, 4, 60.0
 
@@ -61,7 +61,7 @@ def attack(
             with the gold answer; without those, nothing is known about correctness.
         answer_column: the name of the column with the gold answers.
         weights: one per reward; 1.0 each by default.
-        examples: your own correct completions, where the lab's formats are not what the reward asks for.
+        examples: your own correct completions, where its formats are not what the reward asks for.
         model: a folder or a hub id; by default SmolLM2-135M-Instruct.
         minutes: of training; loading the model and scoring come on top.
         seed: of the rows, the model's adapter and the sampling.
@@ -82,7 +82,7 @@ def attack(
         with redirect_stdout(sys.stderr):  # a report in JSON has stdout for itself
             smollm2.fetch()  # without a network, fail before anything is scored
     if forms := score_references(scorer, examples):
-        score_lab(scorer, forms[0])
+        score_fixed(scorer, forms[0])
         if not scorer.hangs:
             scorer.reads_answer = reads_answer(reward, replace(scorer.task.plan, form=forms[0]))
     clear(folder)
@@ -125,19 +125,19 @@ def clear(folder: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def score_lab(scorer: Scorer, form: Form) -> None:
-    """Score the lab's texts on a few rows with gold answers, in one format."""
+def score_fixed(scorer: Scorer, form: Form) -> None:
+    """Score its texts on a few rows with gold answers, in one format."""
     task = scorer.task
-    for number in [n for n, gold in enumerate(task.golds) if gold][:LAB_ROWS]:
+    for number in [n for n, gold in enumerate(task.golds) if gold][:FIXED_ROWS]:
         some = [one for one in cases(form, task.golds[number], task.golds) if one.text is not None]
         some = [one for one in some if len(one.text) <= LONGEST_TEXT]
         pairs = [(number, one.text) for one in some]
         known = [_known_of(scorer, number, one) for one in some]
-        scorer.score(pairs, LAB, what=[one.what for one in some], known=known)
+        scorer.score(pairs, FIXED, what=[one.what for one in some], known=known)
 
 
 def _known_of(scorer: Scorer, number: int, case: Case) -> bool | None:
-    """Whether a text of the lab is correct: by the user's definition, or by its label. Neutral ones may be either."""
+    """Whether a text of `probe` is correct: by the user's definition, or by its label. Neutral ones may be either."""
     if scorer.task.defined:
         return scorer.task.correct(case.text, number)
     junk = case.role == "attack" and scorer.task.golds[number] not in case.text

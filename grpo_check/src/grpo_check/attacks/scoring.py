@@ -14,7 +14,7 @@ from ..probes.trying.trial import SAME
 from .task import Task
 
 #: Where a completion comes from, in the order in which an attack tries them.
-LAB, FIRST, TRAINED, VARIED, HONEST = (
+FIXED, FIRST, TRAINED, VARIED, HONEST = (
     "a fixed text of probe",
     "sampled before training on the reward",
     "written by the trained policy",
@@ -36,7 +36,7 @@ class Paid:
         source: where it comes from.
         step: the training step that sampled it.
         batch: the call in which it was scored; scores of a reward that reads the group compare only inside one.
-        what: how a variation or a text of the lab was made.
+        what: how a variation or a text of `probe` was made.
     """
 
     row: int
@@ -114,7 +114,7 @@ class Scorer:
         return scores
 
     def case(self, number: int, text: str) -> Case:
-        """A completion of a row as the reward lab calls rewards with it."""
+        """A completion of a row as `probe` calls rewards with it."""
         return Case("", "", text, number, self.task.rows[number])
 
     def _call(self, cases: Sequence[Case]) -> Outcome:

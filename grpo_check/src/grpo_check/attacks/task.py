@@ -64,7 +64,7 @@ class Task:
 
     @cached_property
     def plan(self) -> Plan | None:
-        """The rows with gold answers, as the reward lab reads them."""
+        """The rows with gold answers, as `probe` reads them."""
         kept = [n for n, gold in enumerate(self.golds) if gold]
         plan = Plan(self.golds, self.rows, self.answer_column, FORMS[0], chat=self.chat)
         return plan.of_golds(kept) if kept else None

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from trl import GRPOConfig
 
 #: The rules of a preflight that a pilot leaves out: it measures the machine, calls the rewards on real completions
-#: instead of those of the lab, and neither evaluates nor logs anything.
+#: instead of those of `probe`, and neither evaluates nor logs anything.
 LEFT_OUT = {one.code for one in (*machine.RULES, *memory.RULES)}
-LEFT_OUT |= {"reward_broken", "reward_weak", "no_eval_rows", "report_to"}
+LEFT_OUT |= {"reward_broken", "reward_weak", "other_kind", "no_eval_rows", "report_to"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,11 +139,11 @@ def warnings_of(run: PlannedRun, wanted: Callable[[Finding], bool] | None = None
     """
     if not run.train:
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
-    if len(run.functions) < len(run.rewards or []):
-        raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
     found, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
     findings = tuple(filter(wanted or bool, found))
     Report(in_order(findings)).stop_on_errors()
+    if len(run.functions) < len(run.rewards or []):
+        raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
     return findings
 
 
@@ -281,11 +281,11 @@ def pilot_file(
     changed = {name: value for name, value in (changes or {}).items() if value is not None}
     with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:
         if run.train is None:
-            raise CourseError(f"there are no rows: {run.unread['dataset']}.")
-        if not run.model:
+            raise CourseError(f"there are no rows: {'; '.join(run.bad_rows) or run.unread['rows']}.")
+        if not (run.model.name or run.config):
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
         if run.tokenizer is None:
-            raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
+            raise CourseError(f"{run.model.fault or run.unread['tokenizer']}.")
         warnings = warnings_of(run, wanted)
         policy = _policy(run, adapter)
         return report_on(run, warnings, policy, prompts=prompts, correct=None, price=price, seed=seed)

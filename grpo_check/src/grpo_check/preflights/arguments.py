@@ -11,7 +11,7 @@ from ..findings import Finding
 from ..packages import trl_is_at_least
 from ..rule import Rule, adding_to, found
 from . import misfits, values
-from .planned import KEEPS_INIT_KWARGS, PlannedRun
+from .planned import KEEPS_INIT_KWARGS, PlannedRun, UnknownArgumentError
 
 RULES: list[Rule] = []
 rule = adding_to(RULES)
@@ -23,6 +23,14 @@ CHOICES = {
     "importance_sampling_level": ("token", "sequence"),
     "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
     "vllm_mode": ("colocate", "server"),
+}
+
+#: Names of methods that are set otherwise in TRL.
+_MEANT = {
+    ("loss_type", "gspo"): "set importance_sampling_level='sequence' and loss_type='grpo', which is GSPO.",
+    ("loss_type", "drgrpo"): "set loss_type='dr_grpo' and scale_rewards='none'.",
+    ("loss_type", "rloo"): "use RLOOTrainer, or one of GRPO's losses, such as loss_type='grpo'.",
+    ("scale_rewards", "std"): "set scale_rewards='group', the standard deviation of each group.",
 }
 
 #: Numbers, their bounds, and what happens outside them (tried with TRL 1.14).
@@ -81,7 +89,7 @@ def out_of_range(run: PlannedRun) -> Iterator[Finding]:
         fix = f"the default is {run.values.defaults.get(name)!r}."
         yield found(f"{name} is NaN or above {values.LARGEST:.0e}.", fix, why=why)
     for name, fits, bound, why in BOUNDS:
-        value = run[name]
+        value = None if name in run.unknown else run[name]
         unused = name.startswith("vllm") and not run["use_vllm"]
         all_tokens = name == "top_k" and value == -1 and run["use_vllm"]
         if value is not None and not fits(value, bound) and not unused and not all_tokens:
@@ -102,10 +110,11 @@ def out_of_range(run: PlannedRun) -> Iterator[Finding]:
 def unknown_choice(run: PlannedRun) -> Iterator[Finding]:
     """It looks only at arguments that TRL checks late or never, such as loss_type and scale_rewards."""
     for name, valid in CHOICES.items():
-        if run[name] not in valid:
+        if name not in run.unknown and run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
-            fix = f"choose one of {', '.join(words)}.{did_you_mean(str(run[name]), words)}"
-            yield found(f"{name}={run[name]!r} is not a valid choice.", fix)
+            known = _MEANT.get((name, str(run[name]).lower().replace("-", "_")), "")
+            fix = f"choose one of {', '.join(words)}.{did_you_mean(str(run[name]), words, misfits.SIMILAR)}"
+            yield found(f"{name}={run[name]!r} is not a valid choice.", known or fix)
 
 
 @rule(
@@ -296,7 +305,7 @@ def report_to(run: PlannedRun) -> Iterator[Finding]:
 def peft_off(run: PlannedRun) -> Iterator[Finding]:
     """It looks only at a config file, because a script of your own makes the adapter itself."""
     lora = [name for name in run.values.usable if name.startswith("lora_")]
-    if lora and not run.values.usable.get("use_peft"):
+    if lora and not run.values.usable.get("use_peft") and run.lora_rank == 0:
         yield found(f"{lora[0]} is set, but use_peft is not.")
 
 
@@ -381,6 +390,8 @@ _OTHER_ERRORS = tuple(
 )
 def refused(run: PlannedRun) -> Iterator[Finding]:
     """It makes a `GRPOConfig` as for a CPU, so an error that only a GPU causes is not seen."""
+    if run.unknown:
+        raise UnknownArgumentError(run.unknown[0])
     import torch
     from trl import GRPOConfig
 

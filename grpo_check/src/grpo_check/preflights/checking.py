@@ -1,6 +1,6 @@
 """Walk over all rules that can look at what is given, and report what they found and which of them could not."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ from ..packages import OF_A_RUN, require
 from ..rule import Rule
 from . import arguments as of_arguments
 from . import lengths, machine, memory, misfits, rewards, rows, texts, thinking
-from .planned import PlannedRun, Profile, plan
+from .planned import PlannedRun, Profile, UnknownArgumentError, plan
 from .report import PreflightReport
+from .words import in_yaml
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -32,9 +33,10 @@ RULES: list[Rule] = [
     *thinking.RULES,
     *memory.RULES,
 ]
-#: What rules need: what a report says was not checked without it, and why it is not there, "" if it is.
+#: What rules need: what a report says was not checked without it, and why it is not there, "" if it is. What a config
+#: file names and could not be looked at has a reason of its own, in `PlannedRun.unread`.
 _NEEDS: dict[str, tuple[str, Callable[[PlannedRun], str]]] = {
-    "model": ("model", lambda run: "" if run.model else "no model given"),
+    "model": ("model", texts.why_unseen),
     "rows": ("rows", lambda run: "no train or heldout rows given" if run.train is None and run.heldout is None else ""),
     "both splits": (
         "leaks into the held-out rows",
@@ -46,7 +48,7 @@ _NEEDS: dict[str, tuple[str, Callable[[PlannedRun], str]]] = {
     ),
     "lengths": ("prompt lengths", lengths.why_unknown),
     "rewards": ("rewards", lambda run: "none given" if run.rewards is None else ""),
-    "lab": ("reward lab", rewards.why_no_lab),
+    "try_rewards": ("the rewards", rewards.why_not_tried),
     "estimate": ("memory and minutes", memory.why_no_estimate),
 }
 
@@ -55,8 +57,9 @@ def preflight(
     arguments: "dict | GRPOConfig", *, profile: Profile | None = None, model: "str | Path | PretrainedConfig" = "",
     tokenizer: "PreTrainedTokenizerBase | None" = None, train: "Rows | None" = None, heldout: "Rows | None" = None,
     rewards: Callable | Sequence | None = None, gpu: Gpu | str | None = None, load_in_4bit: bool | None = None,
-    lora_rank: int | None = None, dtype: object = None, backend: str = "unsloth", max_prompt_length: int | None = None,
-    processes: int | None = None, tags: Sequence[str] | None = None, answer_column: str = "answer", lab: bool = True,
+    lora_rank: int | None = None, dtype: object = None, backend: str = "transformers",
+    max_prompt_length: int | None = None, processes: int | None = None, tags: Sequence[str] | None = None,
+    answer_column: str = "answer", try_rewards: bool = True,
 ) -> PreflightReport:  # fmt: skip
     """Find in seconds what would make a run fail or waste it, before any weights are loaded.
 
@@ -75,12 +78,13 @@ def preflight(
         load_in_4bit: whether the base model is quantized.
         lora_rank: of the adapter; 0 trains all weights.
         dtype: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
-        backend: ``unsloth``, or ``transformers``, which keeps larger logits on a GPU.
+        backend: what loads the model: ``transformers``, as plain TRL, or ``unsloth``, which keeps smaller logits on a
+            GPU.
         max_prompt_length: the limit in tokens to which you filter.
         processes: data-parallel processes; by default the variable ``WORLD_SIZE``.
         tags: the requested format, as for `probe`.
         answer_column: the column of the gold answers.
-        lab: whether to try the rewards in the reward lab, which works best with gold answers.
+        try_rewards: whether to try the rewards with `probe`, which works best with gold answers.
 
     >>> report = preflight({"per_device_train_batch_size": 64, "num_generations": 6}, gpu="l4")
     >>> report.ok, report.codes
@@ -93,7 +97,7 @@ def preflight(
     run = plan(
         arguments, profile, model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
         load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,
-        max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, lab=lab,
+        max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, try_rewards=try_rewards,
     )  # fmt: skip
     return report_on(run)
 
@@ -101,9 +105,20 @@ def preflight(
 def report_on(run: PlannedRun) -> PreflightReport:
     """The report on a planned run."""
     findings, skipped = walk(run, RULES)
-    notes = [*rows.notes(run), *lengths.notes(run), *rewards.notes(run), *thinking.notes(run)]
-    skipped = {**run.unread, **skipped, **rewards.models(run)}
-    return PreflightReport(in_order(findings), memory.estimate(run), skipped, tuple(notes))
+    if run.values.from_yaml:
+        findings = [in_yaml(finding, run.values.hints) for finding in findings]
+    parts = (rows, lengths, rewards, thinking)
+    notes = [note for part in parts for note in _notes(run, part.notes)]
+    skipped |= rewards.models(run) | rewards.not_judged(run)
+    return PreflightReport(in_order(findings), memory.estimate(run), skipped, (*run.notes, *notes))
+
+
+def _notes(run: PlannedRun, notes: Callable[[PlannedRun], Iterator[str]]) -> list[str]:
+    """The notes of a module on a run; none if they need an argument that is unknown."""
+    try:
+        return list(notes(run))
+    except UnknownArgumentError:
+        return []
 
 
 def walk(run: PlannedRun, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
@@ -117,17 +132,22 @@ def walk(run: PlannedRun, rules: Sequence[Rule]) -> tuple[list[Finding], dict[st
     findings: list[Finding] = []
     skipped: dict[str, str] = {}
     for rule in rules:
-        missing = _missing(run, rule)
-        if missing:
-            skipped.setdefault(*missing)
-        elif not {one.code for one in findings} & {*rule.unless}:
-            findings += rule(run)
+        try:
+            missing = _missing(run, rule)
+            if missing:
+                skipped.setdefault(*missing)
+            elif not {one.code for one in findings} & {*rule.unless}:
+                findings += run.findings_of(rule)
+        except UnknownArgumentError as error:
+            skipped.setdefault(f"what depends on {error}", "the script does not show its value")
     return findings, skipped
 
 
 def _missing(run: PlannedRun, rule: Rule) -> tuple[str, str] | None:
     """The first thing that a rule needs and that is not there: what is not checked without it, and why."""
-    for part, why in (_NEEDS[need] for need in rule.needs):
-        if why(run):
-            return part, why(run)
+    for need in rule.needs:
+        part, why = _NEEDS[need]
+        reason = why(run)
+        if reason:
+            return part, run.unread.get(need) or reason
     return None

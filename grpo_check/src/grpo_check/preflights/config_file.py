@@ -7,42 +7,39 @@
     learning_rate: 1.0e-5
 
 Keys are those of TRL's `GRPOConfig`, `ModelConfig`, `GRPOScriptArguments` and `DatasetMixtureConfig`, and
-of ``accelerate launch``.
+of ``accelerate launch``. The file becomes a mapping, the mapping becomes `Values`, and with the model, the rows and the
+rewards that they name these become a `PlannedRun`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from importlib.util import find_spec
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from grpo_core.errors import CourseError, did_you_mean
-from grpo_core.tables import read_table
+from grpo_core.training.small_yaml import load_yaml
 
 from ..packages import OF_A_RUN, require
-from ..probes.loading import find_reward, folders_of, imports_from
 from .checking import report_on
+from .foreign import refuse_foreign
+from .models import look_up, tokenizer_of
+from .named_rewards import rewards_named
+from .named_rows import named_rows
 from .planned import PlannedRun, plan
 from .report import PreflightReport
 from .rows import columns_of
+from .scripts import ENDINGS, read_script
+from .sections import without_sections
 from .values import Values
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from transformers import PreTrainedTokenizerBase
-
-    from .planned import Rows
-
-#: Rewards that ``trl grpo`` knows by name.
-_OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
 
 
 def read_config_file(path: Path) -> dict:
     """The mapping in a YAML file.
 
     Raises:
-        CourseError: no such file, a folder, not UTF-8, not YAML (with the line), empty, or not a mapping of names.
+        CourseError: no such file, a folder, not UTF-8, not YAML (with the line), empty, not a mapping of names, or a
+            config for another tool.
     """
     import yaml
 
@@ -52,7 +49,7 @@ def read_config_file(path: Path) -> dict:
         near = [other.name for other in path.parent.glob("*.y*ml")]
         raise CourseError(f"There is no file {str(path)!r}.{did_you_mean(path.name, near)}")
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = load_yaml(path)
     except UnicodeDecodeError as error:
         raise CourseError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
     except yaml.YAMLError as error:
@@ -60,24 +57,24 @@ def read_config_file(path: Path) -> dict:
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         hint = "one 'name: value' per line, such as 'learning_rate: 1.0e-5'; YAML reads yes, no, on and off as booleans"
         raise CourseError(f"{path} contains {config!r:.60}, not a mapping of names to values. Write {hint}.")
+    refuse_foreign(path, config)
     return config
 
 
 def preflight_file(
     path: Path, *, model: str = "", train: str = "", heldout: str = "", rewards: Sequence[str] = (), gpu: str = ""
 ) -> PreflightReport:
-    """`preflight` on a YAML file and what it names.
+    """`preflight` on a YAML file, or a training script, and what it names.
 
     Args:
-        path: the file.
+        path: the file; of a script (``.py``) or notebook (``.ipynb``), the call of `GRPOConfig` in it is read.
         model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
         heldout: a file of held-out rows.
         gpu: that the run is for, if not this machine's.
 
     Raises:
-        CourseError: the file, or one of the files it names, cannot be read.
+        CourseError: the file cannot be read, is a config for another tool, or a script without such a call.
     """
-    require("preflight", OF_A_RUN)
     with run_of(path, model=model, train=train, heldout=heldout, rewards=rewards, gpu=gpu) as run:
         return report_on(run)
 
@@ -94,58 +91,98 @@ def run_of(
         changes: keys in place of the file's.
 
     Raises:
-        CourseError: the file, or one of the files it names, cannot be read.
+        CourseError: the file cannot be read, or is a config for another tool.
     """
-    config, folder, unread = read_config_file(path) | (changes or {}), path.parent, {}
-    values, of_launch = values_of(config)
-    keys = values.usable
-    names = [_found(name, folder) for name in rewards or keys.get("reward_funcs") or []]
-    near = [one for name in names for one in folders_of(name)]
-    with imports_from(*near, Path.cwd(), folder):
-        functions = [_reward_named(name, folder) for name in names]
-        train_rows, heldout_rows = _datasets(keys, train, heldout, folder, unread)
-        run = plan(
-            values,
-            model=model or keys.get("model_name_or_path"),
-            train=train_rows,
-            heldout=heldout_rows,
-            rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
+    read = _read_script if path.suffix in ENDINGS else _read_yaml
+    source, folder = read(path, changes or {}), path.parent
+    keys, named = source.values.usable, rewards or source.values.usable.get("reward_funcs") or []
+    rows = named_rows(keys, train, heldout, folder)
+    found = look_up(model or source.model)
+    tokenizer, no_tokenizer = tokenizer_of(found)
+    unread = {"rows": rows.unread, "tokenizer": no_tokenizer}
+    with rewards_named(named, folder) as functions:
+        yield plan(
+            source.values,
+            model=found,
+            tokenizer=tokenizer,
+            train=rows.train,
+            heldout=rows.heldout,
+            rewards=_judges(keys) + functions if named or source.names_rewards else None,
             gpu=gpu or None,
-            load_in_4bit=keys.get("load_in_4bit", False),
-            lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
-            dtype=keys.get("dtype", "float32"),
-            backend="transformers",  # trl grpo does not use Unsloth
-            answer_column=_answer_column(train_rows),
-            processes=of_launch.get("num_processes"),
-            unread=unread,
+            answer_column=_answer_column(columns_of(rows.train)),
+            unread={need: why for need, why in unread.items() if why},
+            bad_rows=rows.bad,
+            unknown=source.unknown,
+            notes=source.notes,
+            in_terminal=True,
+            **source.loading,
         )
-        tokenizer, why = _tokenizer_of(run)
-        yield replace(run, tokenizer=tokenizer, unread=unread | ({"tokenizer": why} if why else {}))
 
 
-def values_of(config: dict) -> tuple[Values, dict]:
-    """The keys of a file that TRL reads, and those of ``accelerate launch``."""
+class _Source(NamedTuple):
+    """What a file says about a run.
+
+    Attributes:
+        values: the arguments.
+        model: the model's name or folder.
+        loading: how it is loaded, as arguments of `plan`.
+        names_rewards: whether it has all rewards of the run, so that having none is a fault.
+        unknown: arguments that are given without showing their values.
+        notes: on what was read how.
+    """
+
+    values: Values
+    model: str
+    loading: dict
+    names_rewards: bool = False
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _read_script(path: Path, changes: dict) -> _Source:
+    """A training script or a notebook, which makes the model, the rows and the rewards itself."""
+    script = read_script(path)
+    require("preflight", OF_A_RUN)
+    from trl import GRPOConfig
+
+    notes = [f"read the arguments that {path.name} writes out; --model, --train and --reward add what it makes itself"]
+    if script.calls > 1:
+        notes.append(f"{path.name} has {script.calls} calls of GRPOConfig; this is the last one")
+    backend = "unsloth" if script.unsloth else "transformers"
+    values = Values(script.arguments | changes, (GRPOConfig,))
+    return _Source(values, script.model, {"backend": backend}, unknown=script.unknown, notes=tuple(notes))
+
+
+def _read_yaml(path: Path, changes: dict) -> _Source:
+    """A config file: of ``trl grpo``, or with sections of one's own."""
+    config = read_config_file(path)
+    require("preflight", OF_A_RUN)
+    values, of_launch, notes = values_of(config, changes)
+    keys, for_trl = values.usable, not notes
+    rank = keys.get("lora_r", 16) if keys.get("use_peft") or ("lora_r" in keys and not for_trl) else 0
+    loading = {
+        "load_in_4bit": keys.get("load_in_4bit", False),
+        "lora_rank": rank if rank or for_trl else None,  # a script of one's own may make an adapter
+        "dtype": keys.get("dtype", "float32"),
+        "processes": of_launch.get("num_processes"),
+    }
+    names_rewards = for_trl and not values.given.get("reward_funcs")
+    return _Source(values, keys.get("model_name_or_path") or "", loading, names_rewards, notes=notes)
+
+
+def values_of(config: dict, changes: dict) -> tuple[Values, dict, tuple[str, ...]]:
+    """The keys of a file that TRL reads, those of ``accelerate launch``, and notes if it is for another script."""
     from accelerate.commands.launch import launch_command_parser
     from trl import DatasetMixtureConfig, GRPOConfig, ModelConfig
     from trl.scripts.grpo import GRPOScriptArguments
 
     kinds = (GRPOConfig, ModelConfig, GRPOScriptArguments, DatasetMixtureConfig)
-    of_launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"}
-    of_launch -= {one.name for kind in kinds for one in fields(kind)}
-    of_trl = {name: one for name, one in config.items() if name not in of_launch}
-    return Values(of_trl, kinds, from_yaml=True), {name: config[name] for name in config if name in of_launch}
-
-
-def _tokenizer_of(run: PlannedRun) -> "tuple[PreTrainedTokenizerBase | None, str]":
-    """The model's tokenizer, or why there is none; a Hub that has no configuration is not asked a second time."""
-    from transformers import AutoTokenizer
-
-    if not run.config:
-        return None, "the model cannot be loaded" if run.model else ""
-    try:
-        return AutoTokenizer.from_pretrained(run.name), ""
-    except (OSError, ValueError) as error:
-        return None, f"the tokenizer of {run.name} cannot be loaded: {str(error).splitlines()[0]}"
+    of_trl = {one.name for kind in kinds for one in fields(kind)}
+    of_launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"} - of_trl
+    read, notes = without_sections(config, of_trl, of_launch)
+    flat = read | changes
+    given = {name: value for name, value in flat.items() if name not in of_launch}
+    return Values(given, kinds, from_yaml=True), {name: flat[name] for name in flat if name in of_launch}, notes
 
 
 def _judges(keys: dict) -> list[str]:
@@ -153,116 +190,6 @@ def _judges(keys: dict) -> list[str]:
     return [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
 
 
-def _datasets(keys: dict, train: str, heldout: str, folder: Path, unread: dict) -> tuple:
-    """Training and held-out rows, from files or from a folder."""
-    name = train or keys.get("dataset_name") or ""
-    held = read_rows(heldout, folder, _split(keys, "test")) if heldout else None
-    if not (train or _find(name, folder)):
-        missing = f"{name!r} is not here, and nothing is downloaded" if name else "the file has no dataset_name"
-        unread["dataset"] = f"{missing}; pass --train FILE"
-        return None, held
-    if held is None and _is_folder(name, folder) and keys.get("eval_strategy", "no") != "no":
-        held = read_rows(name, folder, _split(keys, "test"))  # as trl grpo does
-    return read_rows(name, folder, _split(keys, "train")), held
-
-
-def _split(keys: dict, split: str) -> str:
-    """The name that the file gives to a split."""
-    return keys.get(f"dataset_{split}_split") or split
-
-
-def _find(name: str, folder: Path) -> Path | None:
-    """A file or a folder by its name, from where you are or from next to the config file."""
-    return next((path for path in (Path(name), folder / name) if name and path.exists()), None)
-
-
-def _is_folder(name: str, folder: Path) -> bool:
-    path = _find(name, folder)
-    return path is not None and path.is_dir()
-
-
-def read_rows(name: str, folder: Path, split: str) -> "Rows":
-    """Rows from a file, or a split of a folder of files.
-
-    Files end in ``.jsonl``, ``.json``, ``.csv`` or ``.tsv``. A folder is read with `datasets.load_dataset`, as
-    ``trl grpo`` reads it.
-
-    Raises:
-        CourseError: no such file, or one that `read_table` or `load_dataset` rejects.
-    """
-    path = _find(name, folder)
-    if path is None:
-        raise CourseError(f"There is no file {name!r}. Pass a .jsonl, .json or .csv file, or a folder of them.")
-    return _rows_in(path, split) if path.is_dir() else read_table(path)
-
-
-def _rows_in(folder: Path, split: str) -> "Dataset":
-    """A split of a folder of files."""
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetGenerationError
-
-    saved = [name for name in ("dataset_dict.json", "state.json") if (folder / name).is_file()]
-    if saved:
-        raise CourseError(
-            f"{str(folder)!r} was written by save_to_disk ({saved[0]}), and trl grpo cannot read that. Write one file "
-            "per split instead: dataset['train'].to_json('rows/train.jsonl'), and dataset_name: rows."
-        )
-    try:
-        splits = load_dataset(str(folder))
-    except (OSError, ValueError, DatasetGenerationError) as error:
-        raise CourseError(f"datasets.load_dataset cannot read {str(folder)!r}: {error}") from error
-    if split not in splits:
-        raise CourseError(
-            f"{str(folder)!r} has no split {split!r}; it has {', '.join(splits)}. Name the file {split}.jsonl, or set "
-            "dataset_train_split (or dataset_test_split) in the config."
-        )
-    return splits[split]
-
-
-def _reward_named(name: str, folder: Path) -> Callable:
-    """A reward by TRL's own name, by ``FILE.py:function``, or by a dotted path, inside `imports_from`.
-
-    >>> _reward_named("think_format_reward", Path()).__name__
-    'think_format_reward'
-
-    Raises:
-        CourseError: there is none of that name.
-    """
-    from trl import rewards
-
-    if name == "get_soft_overlong_punishment":
-        return rewards.get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
-    if name in _OF_TRL:
-        return getattr(rewards, name)
-    if not {":", "."} & {*name}:
-        raise CourseError(
-            f"{name!r} is not a reward of trl grpo.{did_you_mean(name, _OF_TRL)} Valid: {', '.join(_OF_TRL)}, a dotted "
-            "path such as my_rewards.my_reward, or FILE.py:function."
-        )
-    _refuse_module_elsewhere(name, folder)
-    return find_reward(name)
-
-
-def _refuse_module_elsewhere(name: str, folder: Path) -> None:
-    """Raise a `CourseError` if the module of a dotted path is not here, but in a folder above the config file."""
-    module = name.partition(".")[0]
-    if ":" in name or not module.isidentifier() or find_spec(module):
-        return
-    above = next((one for one in folder.resolve().parents if (one / f"{module}.py").is_file()), None)
-    if above:
-        raise CourseError(
-            f"reward_funcs names {name}, and {module}.py is in {str(above)!r}. trl grpo imports it only if you run it "
-            "there, so change to that folder and run this command again."
-        )
-
-
-def _found(name: str, folder: Path) -> str:
-    """``FILE.py:function`` with the file where it is: where you are, or next to the config file."""
-    path, colon, function = name.rpartition(":")
-    return f"{_find(path, folder) or path}:{function}" if colon else name
-
-
-def _answer_column(train: "Rows | None") -> str:
+def _answer_column(columns: list[str]) -> str:
     """``answer``, or ``solution``, which TRL's own rewards read, where the rows have only that."""
-    there = columns_of(train)
-    return "solution" if "solution" in there and "answer" not in there else "answer"
+    return "solution" if "solution" in columns and "answer" not in columns else "answer"

@@ -13,7 +13,7 @@ from .estimate import GIB, Estimate, Memory, estimate_memory, estimate_minutes, 
 from .lengths import known_lengths
 from .machine import AMPERE, loaded_in
 from .misfits import wrong_type
-from .planned import PlannedRun, once
+from .planned import PlannedRun, UnknownArgumentError, once
 from .sizes import Sizes, model_sizes
 
 #: What to change when memory is short. Changes that cost the least quality come first.
@@ -30,14 +30,17 @@ rule = adding_to(RULES, needs=("estimate",))
 @once
 def _estimate_or_why(run: PlannedRun) -> "tuple[Estimate | None, str]":
     """Memory and minutes for the longest prompt; or None, and what is missing for an estimate."""
-    missing = [] if run.model and not run.model_problem else ["model"]
-    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
+    missing = [] if run.config else ["model"]
+    wanted = "whether the script trains an adapter" if run.in_terminal else "lora_rank (0: all weights) or a profile"
+    missing += [] if run.lora_rank is not None else [wanted]
     if missing:
         return None, f"missing: {', '.join(missing)}"
-    if any(one(run) for one in (wrong_type, out_of_range)):
-        return None, "fix the arguments first"
     try:
+        if run.fails(wrong_type, out_of_range):
+            return None, "fix the arguments first"
         return _computed(run, model_sizes(run.config)), ""
+    except UnknownArgumentError as error:
+        return None, f"the script does not show the value of {error}"
     except CourseError as error:
         return None, str(error)
 

@@ -6,6 +6,7 @@ from grpo_core.errors import did_you_mean
 
 from ..findings import Finding
 from ..rule import Rule, adding_to, found
+from .foreign import OF_OPEN_R1, SYNONYMS
 from .planned import PlannedRun
 from .values import Values, kinds_of
 
@@ -14,21 +15,27 @@ rule = adding_to(RULES)
 
 #: As many names without a known origin are the settings of a script of your own, not typos.
 _FEWEST_OF_A_SCRIPT = 3
+#: How similar a name must be to one of TRL's for a typo: 'micro_batch_size' is none of 'generation_batch_size'.
+SIMILAR = 0.82
+#: Where settings of a key of a config file are in Python, whose GRPOConfig does not have them.
+_IN_LORA = {
+    "lora_r": "pass LoraConfig(r=…) to GRPOTrainer as peft_config.",
+    "lora_target_modules": "pass LoraConfig(target_modules=…) to GRPOTrainer as peft_config.",
+    "use_peft": "pass LoraConfig(…) to GRPOTrainer as peft_config.",
+    "load_in_4bit": "pass quantization_config=BitsAndBytesConfig(load_in_4bit=True) where the model is loaded.",
+    "dtype": "write 'dtype' where the model is loaded.",
+}
 _UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
-#: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
-_IN_A_FILE = {"model": "write 'model_name_or_path'.", "dataset": "write 'dataset_name'."}
+#: What to do about names for which writing another one is not enough.
 _ADVICE = {
-    "dataset": "pass train_dataset=… to GRPOTrainer.",
-    "lora_rank": "write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
-    "lr": "write 'learning_rate'.",
-    "batch_size": "write 'per_device_train_batch_size'.",
-    "epochs": "write 'num_train_epochs'.",
-    "torch_dtype": "write 'dtype' where the model is loaded.",
     "max_prompt_length": "filter the dataset, because TRL no longer truncates prompts.",
     "warmup_ratio": "write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
     "overwrite_output_dir": "give each run its own output_dir.",
     "tokenizer": "pass processing_class=tokenizer to GRPOTrainer.",
-    "max_seq_length": "pass it to the model loader; GRPOConfig has max_completion_length.",
+    **dict.fromkeys(
+        ("max_seq_length", "max_seq_len", "sequence_len", "max_length", "max_model_len"),
+        "remove it: TRL limits completions alone, with max_completion_length. Unsloth's loader has such an argument.",
+    ),
 }
 #: The arguments of GRPOTrainer in TRL 1.14 to 1.16. A list, because importing the trainer takes seconds.
 OF_THE_TRAINER = (
@@ -46,26 +53,38 @@ OF_THE_TRAINER = (
 )
 def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     """The finding says what to write instead of names of other tools, older releases and other classes."""
-    what, why = (
-        ("a key that trl grpo knows", _UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
-    )
-    unknown = [name for name in run.values.given if name not in run.values.hints]
-    strange = [name for name in unknown if name not in _ADVICE | _IN_A_FILE and name not in OF_THE_TRAINER]
-    of_a_script = strange if run.values.from_yaml and len(strange) >= _FEWEST_OF_A_SCRIPT else []
-    for name in [name for name in unknown if name not in of_a_script]:
-        yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
-    if of_a_script:
+    values = run.values
+    what, why = ("a key that trl grpo knows", _UNKNOWN_KEY) if values.from_yaml else ("an argument of GRPOConfig", "")
+    unknown = {name: _advice(values, name) for name in values.given if name not in values.hints}
+    of_open_r1 = [name for name in unknown if values.from_yaml and name in OF_OPEN_R1]
+    strange = [name for name, advice in unknown.items() if not advice and name not in of_open_r1]
+    if not values.from_yaml or len(strange) < _FEWEST_OF_A_SCRIPT:
+        strange = []
+    for name in [name for name in unknown if name not in (*of_open_r1, *strange)]:
+        guess = did_you_mean(str(name), values.hints, SIMILAR)
+        yield found(f"{name!r} is not {what}.", unknown[name] or f"correct or remove it.{guess}", why=why)
+    if of_open_r1:
+        fix = "remove them for trl grpo. If open-r1's script reads this file, only the other findings count."
+        why = "trl grpo passes them to accelerate launch, which stops with a usage message."
+        yield found(f"only open-r1's training script knows the keys {', '.join(of_open_r1)}.", fix, why=why)
+    if strange:
+        why = "trl grpo passes them to accelerate launch, which stops with a usage message."
         fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct them."
-        yield found(f"{', '.join(of_a_script)} are not keys that trl grpo knows.", fix, why=why)
+        yield found(f"{', '.join(strange)} are not keys that trl grpo knows.", fix, why=why)
 
 
 def _advice(given: Values, name: str) -> str:
-    """What to do about a name that there is not."""
-    known = _ADVICE | _IN_A_FILE if given.from_yaml else _ADVICE
-    if name in OF_THE_TRAINER and name not in known:
+    """What to do about a name that GRPOConfig does not have, if it is known from elsewhere."""
+    if name in _ADVICE:
+        return _ADVICE[name]
+    meant = SYNONYMS.get(name, "")
+    if meant in given.hints:
+        return f"write {meant!r}."
+    if name in OF_THE_TRAINER or meant in ("dataset_name", "reward_funcs", "model_name_or_path"):
+        wanted = {"dataset_name": "train_dataset", "reward_funcs": "reward_funcs", "model_name_or_path": "model"}
         script = " in a script of your own" if given.from_yaml else ""
-        return f"pass {name}=… to GRPOTrainer{script}, whose argument it is."
-    return known.get(name) or f"correct or remove it.{did_you_mean(str(name), given.hints)}"
+        return f"pass {wanted.get(meant, name)}=… to GRPOTrainer{script}, whose argument it is."
+    return _IN_LORA.get(meant, "")
 
 
 @rule(

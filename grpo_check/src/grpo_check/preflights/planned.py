@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from grpo_core.errors import CourseError, check_choice
 from grpo_core.gpus import Gpu, find_gpus
+from grpo_core.rewards import reward_name
 from grpo_core.training.policy import BACKENDS
 
+from ..findings import Finding
 from ..packages import trl_is_at_least
+from ..rule import Rule
 from .estimate import HARDWARE
-from .sizes import read_config
+from .models import NO_MODEL, Model, look_up
 from .values import LARGEST, Values, defaults_of
 
 if TYPE_CHECKING:
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     Rows = Dataset | list[dict]
 
 T = TypeVar("T")
+
+
+class UnknownArgumentError(CourseError):
+    """A rule needs an argument whose value only a run of the script would show."""
+
 
 #: What a profile says about a run.
 _OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
@@ -51,17 +59,17 @@ class PlannedRun:
 
     Attributes:
         values: the arguments as they were given; ``given`` has those of `GRPOConfig` that can be used.
-        config: the configuration of the model; None without one, or if it cannot be read.
-        model_problem: why it cannot be read.
         gpu: the GPU of the run; None for a CPU.
-        unread: what a config file names and what could not be read, each with the reason.
-        known: what `once` has computed.
+        unread: why what a config file names could not be looked at, by what rules need: ``rows`` or ``tokenizer``.
+        bad_rows: why files of rows cannot be read.
+        unknown: arguments that a script passes, without showing their values.
+        notes: what a reader of the report should know about how the config file was read.
+        in_terminal: whether the reader of the report can use options and files rather than Python.
+        known: what `once` has computed, and what rules have found.
     """
 
     values: Values
-    model: "str | PretrainedConfig" = ""
-    config: "PretrainedConfig | None" = None
-    model_problem: str = ""
+    model: Model = NO_MODEL
     tokenizer: "PreTrainedTokenizerBase | None" = None
     train: "Rows | None" = None
     heldout: "Rows | None" = None
@@ -70,13 +78,17 @@ class PlannedRun:
     load_in_4bit: bool | None = None
     lora_rank: int | None = None
     dtype: str | None = None
-    backend: str = "unsloth"
+    backend: str = "transformers"
     max_prompt_length: int | None = None
     processes: int = 1
     tags: Sequence[str] | None = None
     answer_column: str = "answer"
-    lab: bool = True
+    try_rewards: bool = True
     unread: dict[str, str] = field(default_factory=dict)
+    bad_rows: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    in_terminal: bool = False
     known: dict = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -97,7 +109,13 @@ class PlannedRun:
         return defaults_of(GRPOConfig)
 
     def __getitem__(self, name: str) -> object:
-        """The value of an argument: as given, else TRL's default."""
+        """The value of an argument: as given, else TRL's default.
+
+        Raises:
+            UnknownArgumentError: a script passes it, and does not show its value.
+        """
+        if name in self.unknown or ("**" in self.unknown and name not in self.given):
+            raise UnknownArgumentError(name)
         return self.given.get(name, self.defaults.get(name))
 
     @property
@@ -132,8 +150,23 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """The model's name or folder, also of its configuration; "" if it has none."""
-        return self.model if isinstance(self.model, str) else self.model.name_or_path
+        """The model's name or folder; "" if it has none."""
+        return self.model.name
+
+    @property
+    def config(self) -> "PretrainedConfig | None":
+        """The model's configuration, if it could be read."""
+        return self.model.config
+
+    def findings_of(self, rule: Rule) -> list[Finding]:
+        """What a rule finds in this run; it looks only once."""
+        if rule.code not in self.known:
+            self.known[rule.code] = rule(self)
+        return self.known[rule.code]
+
+    def fails(self, *rules: Rule) -> bool:
+        """Whether any of some rules finds something, so that there is no point in looking further."""
+        return any(self.findings_of(rule) for rule in rules)
 
     def options(self, name: str) -> dict:
         """An argument that holds options, which `GRPOConfig` takes as JSON too; `refused` reports other text."""
@@ -148,6 +181,25 @@ class PlannedRun:
     def functions(self) -> list[Callable]:
         """The rewards that are functions; TRL loads a model or the name of one, so it cannot be tried here."""
         return [reward for reward in self.rewards or [] if callable(reward) and not is_model(reward)]
+
+    @property
+    def unread_rewards(self) -> "list[UnreadReward]":
+        """The rewards that a config file names and that could not be loaded."""
+        return [reward for reward in self.rewards or [] if isinstance(reward, UnreadReward)]
+
+
+@dataclass(frozen=True)
+class UnreadReward:
+    """A reward that could not be loaded. It keeps its place among the rewards, because each has its weight.
+
+    Attributes:
+        name: as the config file names it.
+        what: that it cannot be loaded, as a sentence, and ``fix``: what to do.
+    """
+
+    name: str
+    what: str
+    fix: str = ""
 
 
 def _options_in(value: object) -> dict:
@@ -164,6 +216,13 @@ def is_model(reward: object) -> bool:
     from torch import nn
 
     return isinstance(reward, str | nn.Module)
+
+
+def name_of(reward: object) -> str:
+    """The name of a reward, of whatever kind it is."""
+    if isinstance(reward, UnreadReward):
+        return reward.name
+    return reward if isinstance(reward, str) else reward_name(reward)
 
 
 def once(compute: Callable[[PlannedRun], T]) -> Callable[[PlannedRun], T]:
@@ -196,8 +255,8 @@ def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None
     known["gpu"] = _find_gpu(known.get("gpu"), profile)
     known["processes"] = known.get("processes") or _world_size()
     known["dtype"] = dtype_name(known.get("dtype"))
-    known["model"] = str(known["model"]) if isinstance(known.get("model"), Path) else known.get("model", "")
-    known["config"], known["model_problem"] = _configuration(known["model"])
+    model = known.get("model", NO_MODEL)
+    known["model"] = model if isinstance(model, Model) else look_up(model)
     if not isinstance(known.get("rewards", []), list | tuple):
         known["rewards"] = [known["rewards"]]
     return PlannedRun(_values_of(arguments), **known)
@@ -209,14 +268,6 @@ def _values_of(arguments: "dict | GRPOConfig | Values") -> Values:
     if isinstance(arguments, Values):
         return arguments
     return Values(arguments if isinstance(arguments, dict) else _arguments_of(arguments), (GRPOConfig,))
-
-
-def _configuration(model: "str | PretrainedConfig") -> "tuple[PretrainedConfig | None, str]":
-    """The configuration of a model, or why it cannot be read; of a name on the Hub this asks the Hub once."""
-    try:
-        return read_config(model) if model else None, ""
-    except CourseError as error:
-        return None, str(error)
 
 
 def _arguments_of(config: "GRPOConfig") -> dict:
@@ -270,7 +321,7 @@ def _check_given(given: dict) -> None:
     wanted = {
         "arguments": ((dict, TrainingArguments, Values), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
         "profile": (Profile, f"an object with the attributes name, {', '.join(_OF_PROFILE)}"),
-        "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
+        "model": ((str, Path, PretrainedConfig, Model), "a model's name, folder or configuration"),
         "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),
         "gpu": ((Gpu, str), f"a Gpu, or one of {', '.join(HARDWARE)}"),
         "train": ((Dataset, list), rows),

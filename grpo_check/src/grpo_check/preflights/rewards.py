@@ -1,36 +1,35 @@
-"""Check the rewards: TRL can call them, the dataset has their columns, and the lab finds no fault."""
+"""Check the rewards: TRL can call them, the dataset has their columns, and `probe` finds no fault."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
-from grpo_core.errors import CourseError, did_you_mean
-from grpo_core.rewards import exact_reward, reward_name
+from grpo_core.errors import CourseError
+from grpo_core.rewards import correctness_reward, exact_reward, reward_name
 
 from ..findings import Finding
+from ..probes.calling import call
+from ..probes.forms import FORMS
 from ..probes.limits import OutOfTimeError, time_limit
+from ..probes.matrix import Case
 from ..probes.probing import probe
 from ..probes.signatures import PROVIDED, missing_columns, parameters_of, signatures
 from ..rule import Rule, adding_to, found
-from .planned import PlannedRun, is_model, once
-from .rows import answer_text, column, columns_of, first, reads_answers
+from .columns import meant_by
+from .planned import PlannedRun, UnreadReward, is_model, name_of, once
+from .rows import answer_text, column, columns_of, first, reads_answers, renaming
 
 #: Rows whose answers and columns a reward is probed with.
 _MOST_GOLDS = 4
 #: Rows among which different gold answers are looked for.
 _MOST_LOOKED_AT = 1000
-#: Seconds that the lab may take before it is left out.
-LAB_SECONDS = 30.0
-#: Faults that the lab can know only of a reward that compares with a gold answer.
+#: Seconds that `probe` may take before it is left out.
+LONGEST_TRIAL = 30.0
+#: Faults that `probe` can know only of a reward that compares with a gold answer.
 _OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
-_DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
-_FIX_GUESS = (
-    "the lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
-    "answers), tags=(…) (the requested format) or lab=False (no lab)."
-)
-_FIX_GUESS_IN_TERMINAL = (
-    "the lab writes gold answers in tags. If your task differs, try the reward with `grpo-check probe "
-    "FILE.py:function` and its options --answers, --answer-column and --tags, and leave this out with --ignore."
-)
+_DETAILS = "try the reward alone with probe, which shows every completion and its score."
+_GUESS = "`probe` writes gold answers in tags; if your task differs, tell it how, or leave it out."
 
 
 RULES: list[Rule] = []
@@ -52,6 +51,19 @@ def no_rewards(run: PlannedRun) -> Iterator[Finding]:
 
 @rule(
     "error",
+    "a reward that a config file names and that cannot be loaded",
+    why="trl grpo stops when it loads the rewards.",
+    fixes=("correct its name or its file, so that it can be imported.",),
+    example={"rewards": [UnreadReward("my_rewards.right", "There is no 'right' in my_rewards.")]},
+)
+def reward_not_found(run: PlannedRun) -> Iterator[Finding]:
+    """Each such reward is a finding, and the other checks go on without it."""
+    for reward in run.unread_rewards:
+        yield found(reward.what, *filter(None, [reward.fix]))
+
+
+@rule(
+    "error",
     "the number of weights differs from the number of rewards, or all weights are zero",
     why="TRL raises a ValueError, or every completion scores 0, so every advantage is zero.",
     fixes=("set one weight per reward, above 0 for each reward that should be learned, or omit reward_weights.",),
@@ -62,7 +74,7 @@ def reward_weights(run: PlannedRun) -> Iterator[Finding]:
     """A weight of 0 is right for a reward that is only logged, as long as another one is above 0."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
     if given is not None and len(given) != len(run.rewards):
-        names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
+        names = ", ".join(map(name_of, run.rewards))
         what = f"{len(given)} reward_weights for {len(run.rewards)} rewards ({names})."
         fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."
         yield found(what, fix, why="TRL raises a ValueError.")
@@ -81,7 +93,7 @@ def reward_weights(run: PlannedRun) -> Iterator[Finding]:
 )
 def not_a_reward(run: PlannedRun) -> Iterator[Finding]:
     """The text is passed as ``completions``, so a parameter of another name does not get it."""
-    for reward in [one for one in run.rewards if not is_model(one)]:
+    for reward in [one for one in run.rewards if not isinstance(one, UnreadReward) and not is_model(one)]:
         try:
             parameters_of(reward)
         except CourseError as error:
@@ -132,38 +144,39 @@ def _columns_given(run: PlannedRun) -> list[str]:
 
 def _missing(run: PlannedRun, name: str, wanted: str) -> Finding:
     """The finding for a missing column, with the column to rename if it is obvious."""
-    columns, gold = _columns_given(run), run.answer_column
+    columns = _columns_given(run)
     plural = f"{wanted}s"  # of TRL's own names only this typo is suggested: 'solution' is not one for 'completions'
-    hint = f" Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns)
-    meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
-    way = f"use rows.rename_column({meant!r}, {wanted!r})" if meant else "add a column of that name"
+    hint = f" Did you mean {plural!r}?" if plural in PROVIDED else ""
+    meant = "" if hint else meant_by(wanted, columns)
+    way = renaming(run, meant, wanted) if meant else f"add a column {wanted!r}, or rename the parameter.{hint}"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
-    return found(what, f"{way}, or rename the parameter.{hint}")
+    return found(what, way)
 
 
-class Lab(NamedTuple):
-    """What the reward lab has found, a note on it, and why it was not finished, "" if it was."""
+class Tried(NamedTuple):
+    """What `probe` has found, a note on it, and why it was not finished, "" if it was."""
 
     findings: list[Finding]
     note: str = ""
     unfinished: str = ""
+    not_judged: Mapping[str, str] = MappingProxyType({})
 
 
 @once
-def _lab_result(run: PlannedRun) -> Lab:
-    """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
+def _tried(run: PlannedRun) -> Tried:
+    """Try the rewards in `probe`, within a limit of time; where none is a function, there is nothing to try."""
     if not run.functions:
-        return Lab([])
+        return Tried([])
     try:
-        with time_limit(LAB_SECONDS):
-            return _in_the_lab(run)
+        with time_limit(LONGEST_TRIAL):
+            return _try(run)
     except OutOfTimeError:
-        why = f"it took over {LAB_SECONDS:g} s; grpo-check probe FILE.py:function has no such limit"
-        return Lab([], unfinished=why)
+        why = f"it took over {LONGEST_TRIAL:g} s; grpo-check probe FILE.py:function has no such limit"
+        return Tried([], unfinished=why)
 
 
-def _in_the_lab(run: PlannedRun) -> Lab:
-    """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
+def _try(run: PlannedRun) -> Tried:
+    """What `probe` finds with a few gold answers of the rows, for each reward and for their sum."""
     subjects, (answers, columns) = run.functions, _golds_and_columns(run)
     weights = run["reward_weights"] or [1.0] * len(run.rewards)
     report = probe(
@@ -172,38 +185,51 @@ def _in_the_lab(run: PlannedRun) -> Lab:
         answer_column=run.answer_column,
         columns=columns,
         tags=run.tags,
-        weights=[weight for one, weight in zip(run.rewards, weights, strict=True) if not is_model(one)],
+        weights=[weight for one, weight in zip(run.rewards, weights, strict=True) if one in subjects],
     )
     named = dict(zip(report.verdicts, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
-    counted = [_from_lab(run, fault, some) for fault, some in about if _counts(run, fault)]
+    counted = [_from_probe(run, fault, some) for fault, some in about if _counts(run, fault)]
     guesses = "" if answers else ", with gold answers of its own"
-    return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
+    return Tried(counted, f"`probe` scored {len(report.scored)} completions{guesses}", not_judged=report.not_judged)
 
 
 def _counts(run: PlannedRun, fault: Finding) -> bool:
     """Whether a fault says something about this run.
 
-    One in the kind of prompts that the run lacks does not. Without rows, the lab has only gold answers of its own, so
-    neither does what it finds of a right or a wrong answer.
+    Without rows, `probe` has only gold answers of its own, so what it finds of a right or a wrong answer does not. The
+    same holds if a reward is missing from the sum. Notes are facts about a reward, not about the run.
     """
-    if fault.severity == "note":
-        return bool(run.train) and fault.code == ("string_only" if run.chat else "chat_only")
-    return bool(run.train) or (fault.severity == "error" and fault.code not in _OF_ANSWERS)
+    guessed = not run.train or run.unread_rewards
+    return fault.severity != "note" and (not guessed or (fault.severity == "error" and fault.code not in _OF_ANSWERS))
 
 
-def _from_lab(run: PlannedRun, fault: Finding, about: list[Callable]) -> Finding:
-    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
-    severity, fixes = fault.severity, [*fault.fixes, _DETAILS]
-    guess = _FIX_GUESS_IN_TERMINAL if run.values.from_yaml else _FIX_GUESS
-    if fault.code in ("string_only", "chat_only") and run.train:
-        severity = "error"
-    elif fault.code in _OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
+def _from_probe(run: PlannedRun, fault: Finding, about: list[Callable]) -> Finding:
+    """A fault from `probe` as a finding, with its reason and fixes; less severe if `probe` only guesses."""
+    details = "run grpo-check probe FILE.py:function" if run.in_terminal else "run print(probe(reward, answers=[…]))"
+    severity, guess = fault.severity, _guess(run)
+    fixes = [fix for fix in fault.fixes if "=…" not in fix]  # the others name arguments of probe
+    fixes.append(f"{details} for details.")
+    if fault.code in _OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fixes = "warning", [guess, *fixes]
     elif fault.code == "dead":
         fixes.append(guess)
-    why = f"the reward lab reports {fault.code}: {fault.why}"
+    why = f"`probe` reports {fault.code}: {fault.why}"
     return found(f"{fault.subject}: {fault.what}", *fixes, why=why, severity=severity)
+
+
+def _guess(run: PlannedRun) -> str:
+    """What to do if `probe` takes the task for another one."""
+    start = "`probe` writes gold answers in tags. If your task differs, "
+    if run.in_terminal:
+        return (
+            f"{start}try the reward with grpo-check probe and its options --answers, --answer-column and --tags, and "
+            "leave this out with --ignore."
+        )
+    return (
+        f"{start}pass answer_column='…' (the column of gold answers), tags=(…) (the requested format) or try_rewards=False "
+        "(no probe)."
+    )
 
 
 def why_untried(run: PlannedRun) -> str:
@@ -211,10 +237,10 @@ def why_untried(run: PlannedRun) -> str:
     if run.rewards is None:
         return "no rewards were given"
     if not run.functions:
-        return "none of them is a function"
-    if not run.lab:
-        return "lab=False"
-    if any(one(run) for one in (reward_weights, not_a_reward, reward_takes_no_more, missing_column)):
+        return "none of them could be loaded" if run.unread_rewards else "none of them is a function"
+    if not run.try_rewards:
+        return "try_rewards=False"
+    if run.fails(reward_weights, not_a_reward, reward_takes_no_more, missing_column):
         return "TRL could not call the rewards"
     needed = [missing_columns(reward, [run.answer_column]) for reward in _callable(run)]
     return (
@@ -222,53 +248,107 @@ def why_untried(run: PlannedRun) -> str:
     )
 
 
-def why_no_lab(run: PlannedRun) -> str:
-    """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
+def why_not_tried(run: PlannedRun) -> str:
+    """Why there is nothing from `probe`, "" if there is, or if `no_rewards` or `models` say so already."""
     if run.rewards is not None and not run.functions:
         return ""
-    return why_untried(run) or _lab_result(run).unfinished
+    return why_untried(run) or _tried(run).unfinished
 
 
 def models(run: PlannedRun) -> dict[str, str]:
     """What a report says about rewards that are models."""
     names = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards or [] if is_model(one)]
-    return {"reward lab for models": f"TRL loads {', '.join(names)}, so the lab cannot try it"} if names else {}
+    return {"rewards that are models": f"TRL loads {', '.join(names)}, so it cannot be tried here"} if names else {}
+
+
+def not_judged(run: PlannedRun) -> dict[str, str]:
+    """What a report says about rewards that `probe` could not judge."""
+    if not run.functions or why_not_tried(run):
+        return {}
+    return {f"what {name} pays for": reason for name, reason in _tried(run).not_judged.items()}
 
 
 def notes(run: PlannedRun) -> Iterator[str]:
-    """What the lab has done."""
-    if run.functions and not why_no_lab(run):
-        yield _lab_result(run).note
+    """What `probe` has done."""
+    if run.functions and not why_not_tried(run):
+        yield _tried(run).note
 
 
 @rule(
     "error",
-    "the reward lab found an error",
+    "`probe` found an error",
     why="the policy finds what such a reward pays for without a correct answer, or the run stops.",
     fixes=("fix the reward as the finding says.", _DETAILS),
-    needs=("rewards", "lab"),
-    example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
+    needs=("rewards", "try_rewards"),
+    example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "try_rewards": True},
 )
 def reward_broken(run: PlannedRun) -> Iterator[Finding]:
-    """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
-    yield from (one for one in _lab_result(run).findings if one.severity == "error")
+    """`probe` calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
+    yield from (one for one in _tried(run).findings if one.severity == "error")
 
 
 @rule(
     "warning",
-    "the reward lab found a warning",
-    why="the reward may pay for something else than a correct answer, or the lab only guesses what your task asks for.",
-    fixes=("fix the reward as the finding says.", _DETAILS, _FIX_GUESS),
-    needs=("rewards", "lab"),
-    example={"rewards": [exact_reward], "lab": True},
+    "`probe` found a warning",
+    why="the reward may pay for something else than a correct answer, or `probe` only guesses what your task asks for.",
+    fixes=("fix the reward as the finding says.", _DETAILS, _GUESS),
+    needs=("rewards", "try_rewards"),
+    example={"rewards": [exact_reward], "try_rewards": True},
 )
 def reward_weak(run: PlannedRun) -> Iterator[Finding]:
-    """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers.
+    """An error of `probe` counts as a warning where it may rest on a wrong guess about your gold answers.
 
     A reward that does not tell right from wrong is a warning if the weighted sum of all reward functions does: it may
     be partial credit.
     """
-    yield from (one for one in _lab_result(run).findings if one.severity != "error")
+    yield from (one for one in _tried(run).findings if one.severity != "error")
+
+
+def _reads_strings(completions: list, answer: list, **kwargs: object) -> list[float]:
+    """A reward of the examples that reads only strings."""
+    return correctness_reward([one.removesuffix(" ") for one in completions], answer)
+
+
+@rule(
+    "error",
+    "a reward that cannot read the completions of this run: chat messages, or strings if the prompts are plain text",
+    why="the run stops at its first step, or every completion has the same score.",
+    fixes=("read what TRL passes: c[0]['content'] of chat messages, and c itself if the prompts are plain text.",),
+    needs=("rows", "rewards", "try_rewards"),
+    example={"rewards": [_reads_strings], "try_rewards": True},
+)
+def other_kind(run: PlannedRun) -> Iterator[Finding]:
+    """It calls each reward with the same completions as messages and as strings, and compares what comes back."""
+    for reward in run.functions if run.train else []:
+        own, other = (_use_of(run, reward, chat) for chat in (run.chat, not run.chat))
+        if own >= other:
+            continue
+        fails = "raises an error on" if own == _Use.NONE else "gives the same score to all"
+        if run.chat:
+            what = f"{reward_name(reward)} {fails} chat messages, which TRL passes because the prompts are messages."
+            fix = "read the text of each completion c: c[0]['content']."
+        else:
+            what = f"{reward_name(reward)} {fails} strings, which TRL passes because the prompts are plain text."
+            fix = "read each completion c itself, without [0]['content']; or make the prompts messages."
+        yield found(what, fix)
+
+
+class _Use(IntEnum):
+    """What a reward makes of one kind of completions."""
+
+    NONE = 0
+    SAME = 1
+    SCORES = 2
+
+
+def _use_of(run: PlannedRun, reward: Callable, chat: bool) -> _Use:
+    """What a reward makes of a gold answer in every common format, and of no answer."""
+    gold, columns = first_row(run)
+    texts = ["", *dict.fromkeys(form.write("I add up.", str(gold)) for form in FORMS)]
+    outcome = call(reward, [Case("", "", text, columns=columns) for text in texts], chat)
+    if outcome.error:
+        return _Use.NONE
+    return _Use.SCORES if len({*outcome.scores}) > 1 else _Use.SAME
 
 
 def _golds_and_columns(run: PlannedRun) -> tuple[list | None, dict]:

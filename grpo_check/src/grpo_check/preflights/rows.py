@@ -11,6 +11,7 @@ from ..probes.signatures import columns_read
 from ..prompts import has_word, is_chat_model, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
+from .columns import CHATS, meant_by
 from .planned import PlannedRun, once
 
 if TYPE_CHECKING:
@@ -71,6 +72,20 @@ def notes(run: PlannedRun) -> Iterator[str]:
 
 @rule(
     "error",
+    "a file of rows that cannot be read",
+    why="the run has no rows to train on, or none to evaluate on.",
+    fixes=("correct the file, or pass another one: --train FILE, --heldout FILE.",),
+    needs=(),
+    example={"keys": {"dataset_name": "config.yaml"}},
+)
+def unreadable_rows(run: PlannedRun) -> Iterator[Finding]:
+    """It looks at the files that a config file or an option names. The other checks go on without these rows."""
+    for what in run.bad_rows:
+        yield found(what)
+
+
+@rule(
+    "error",
     "a dataset without rows",
     why="training ends at step 0 without an error, or there is nothing to evaluate.",
     fixes=("check the filter or split that produced it; a length filter may have dropped every row.",),
@@ -106,8 +121,8 @@ def too_few_rows(run: PlannedRun) -> Iterator[Finding]:
     "a row without a prompt",
     why="TRL has nothing to sample from, and the run stops at that row.",
     fixes=(
-        "drop rows with an empty prompt: rows.filter(lambda row: row['prompt']).",
-        "if the column has another name, rename it: rows.rename_column('question', 'prompt').",
+        "drop the rows with an empty prompt.",
+        "if the question is in a column of another name, rename that to 'prompt'.",
     ),
     example={"row": {"prompt": None}},
 )
@@ -115,11 +130,33 @@ def no_prompt(run: PlannedRun) -> Iterator[Finding]:
     """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
     for where, rows, _ in _faulty(run, "no_prompt"):
         if "prompt" in columns_of(rows):
-            yield found(f"{where}: the prompt is empty.", no_prompt.fixes[0])
+            drop = in_words(run, "drop the rows with an empty prompt", "rows.filter(lambda row: row['prompt'])")
+            yield found(f"{where}: the prompt is empty.", drop)
         else:
             there = ", ".join(columns_of(rows))
             why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
-            yield found(f"{where}: there is no prompt.", no_prompt.fixes[1], why=why)
+            yield found(f"{where}: there is no prompt.", _prompt_from(run, columns_of(rows)), why=why)
+
+
+def _prompt_from(run: PlannedRun, there: list[str]) -> str:
+    """How to make the column ``prompt`` of what there is."""
+    question, chat = meant_by("prompt", there), next((name for name in CHATS if name in there), "")
+    if question:
+        return renaming(run, question, "prompt")
+    if chat:
+        what = f"make 'prompt' of the messages in {chat!r} before the reply"
+        return in_words(run, what, f"rows.map(lambda row: {{'prompt': row[{chat!r}][:-1]}})")
+    return "add a column 'prompt' with messages, [{'role': 'user', 'content': the question}]."
+
+
+def renaming(run: PlannedRun, old: str, new: str) -> str:
+    """The advice to rename a column."""
+    return in_words(run, f"rename the column {old!r} to {new!r}", f"rows.rename_column({old!r}, {new!r})")
+
+
+def in_words(run: PlannedRun, what: str, code: str) -> str:
+    """What to do about rows, for a reader who has files, or with the code for one who has them in Python."""
+    return f"{what}{'' if run.in_terminal else f': {code}'}."
 
 
 @rule(
@@ -197,8 +234,8 @@ def reads_answers(run: PlannedRun, rewards: Sequence[Callable]) -> bool:
 
 
 def _golds(run: PlannedRun) -> Iterator[tuple[str, dict[int, object]]]:
-    """The gold answers of each split by the number of their row, if a reward reads them or none is known."""
-    is_read = run.rewards is None or reads_answers(run, run.functions)
+    """The gold answers of each split by the number of their row, if a reward reads them or may do so."""
+    is_read = run.rewards is None or run.unread_rewards or reads_answers(run, run.functions)
     for said, rows in _splits(run) if is_read else []:
         if run.answer_column in columns_of(rows):
             yield said, dict(zip(spread(rows), column(rows, run.answer_column, spread(rows)), strict=True))
@@ -217,15 +254,15 @@ def bad_answer(run: PlannedRun) -> Iterator[Finding]:
     for said, golds in _golds(run):
         missing = {index: gold for index, gold in golds.items() if not answer_text(gold)}
         if missing:
-            fix = f"drop them: rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
-            yield found(_which(said, missing, golds, name), fix)
+            code = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')"
+            yield found(_which(said, missing, golds, name), in_words(run, "drop these rows", code))
 
 
 @rule(
     "warning",
     "a gold answer that is a number instead of text",
     why="most rewards compare text, and 7 is not equal to '7'.",
-    fixes=("make it text: rows.map(lambda row: {'answer': str(row['answer'])}).",),
+    fixes=("write it as text.",),
     example={"row": {"answer": 7}},
 )
 def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
@@ -234,8 +271,8 @@ def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
     for said, golds in _golds(run):
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
-            fix = f"make it text: rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
-            yield found(_which(said, numbers, golds, name), fix)
+            code = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})"
+            yield found(_which(said, numbers, golds, name), in_words(run, "write it as text, with quotes", code))
 
 
 @rule(
@@ -329,7 +366,7 @@ def duplicates(run: PlannedRun) -> Iterator[Finding]:
     "error",
     "held-out prompts that are also in the training rows",
     why="there the evaluation would measure memorization. The comparison ignores case and spaces.",
-    fixes=("remove them from the training rows; grpo_check.preflights.rows.key makes equal rows equal texts.",),
+    fixes=("remove them from the training rows.",),
     needs=("rows", "both splits"),
     example={"train": ASKED, "heldout": ASKED[:1]},
 )
@@ -344,11 +381,11 @@ def leak(run: PlannedRun) -> Iterator[Finding]:
         of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
         share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
         what = f"{share} are also in the training rows, such as {_shorten(leaked[0])}."
-        fix = (
-            f"drop them: from grpo_check.preflights.rows import key; seen = {{key({of}) for row in heldout}}; "
-            f"train = train.filter(lambda row: key({of}) not in seen)."
+        code = (
+            f"from grpo_check.preflights.rows import key; seen = {{key({of}) for row in heldout}}; "
+            f"train = train.filter(lambda row: key({of}) not in seen)"
         )
-        yield found(what, fix)
+        yield found(what, in_words(run, "remove them from the training rows", code))
 
 
 def _shorten(value: object, longest: int = 80) -> str:

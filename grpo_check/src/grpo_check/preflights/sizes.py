@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from grpo_core.errors import CourseError
 
+from .models import read_config
+
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
@@ -35,23 +37,6 @@ class Sizes:
     def parameters(self) -> int:
         """All parameters of the base."""
         return self.linear + self.other
-
-
-def read_config(model: "str | PretrainedConfig") -> "PretrainedConfig":
-    """The configuration of a named model; a configuration is returned unchanged.
-
-    Raises:
-        CourseError: transformers cannot read it.
-    """
-    from transformers import AutoConfig
-
-    if not isinstance(model, str):
-        return model
-    try:
-        return AutoConfig.from_pretrained(model)
-    except (ValueError, KeyError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise CourseError(f"model={model!r} cannot be loaded: {reason}") from error
 
 
 def model_sizes(model: "str | PretrainedConfig") -> Sizes:

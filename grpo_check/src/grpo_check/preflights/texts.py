@@ -27,9 +27,19 @@ rule = adding_to(RULES, needs=("tokenizer",))
     example={"model": "./nothing"},
 )
 def model_missing(run: PlannedRun) -> Iterator[Finding]:
-    """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded."""
-    if run.model_problem:
-        yield found(run.model_problem)
+    """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded.
+
+    If the Hub cannot be asked, the model is skipped instead.
+    """
+    if run.model.fault:
+        yield found(f"{run.model.fault}.")
+
+
+def why_unseen(run: PlannedRun) -> str:
+    """Why the model could not be looked up, "" if it was; a folder can be on another machine, where the run will be."""
+    if run.model.fault and run.model.is_folder and run.elsewhere:
+        return f"there is no folder {run.name!r} on this machine"
+    return run.model.unseen or ("" if run.model.config or run.model.fault else "no model given")
 
 
 @rule(
@@ -160,12 +170,12 @@ def _failures(run: PlannedRun) -> list[tuple[list, str]]:
 
 def _unreadable(run: PlannedRun) -> bool:
     """Whether there are prompts that are not even text or messages."""
-    return any(one(run) for one in (no_prompt, bad_prompt))
+    return run.fails(no_prompt, bad_prompt)
 
 
 def why_unrendered(run: PlannedRun) -> str:
     """Why no prompt can be rendered, "" if they can."""
-    faulty = run.tokenizer is None or _unreadable(run) or any(one(run) for one in (no_chat_template, template_fails))
+    faulty = run.tokenizer is None or _unreadable(run) or run.fails(no_chat_template, template_fails)
     return "the prompts cannot be rendered" if faulty else ""
 
 

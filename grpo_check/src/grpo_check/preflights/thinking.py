@@ -87,7 +87,7 @@ rule = adding_to(RULES, needs=("tokenizer",))
         "set enable_thinking in chat_template_kwargs as your rewards need it.",
     ),
     unless=UNRENDERED,
-    example={"tokenizer": {"chat_template": _OPENS_THOUGHT}, "rewards": [_both_tags], "lab": True},
+    example={"tokenizer": {"chat_template": _OPENS_THOUGHT}, "rewards": [_both_tags], "try_rewards": True},
 )
 def prefilled_think(run: PlannedRun) -> Iterator[Finding]:
     """It renders some prompts and, if they end with a thinking tag, tries the rewards on completions that fit them."""

@@ -3,24 +3,22 @@
     >>> from grpo_check import probe
     >>> from grpo_core.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42"])
-    correctness_reward: 104 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>, judged by the answer (42).
-    ok: 0 errors, 0 warnings
+    ok: correctness_reward, judged by the answer (42), 105 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>.
+      right answers paid too little: 0 of 6.
+      wrong answers paid more than a usual wrong one: 0 of 42.
 
 `probe` builds a matrix of completions for a few gold answers, each labeled correct, wrong or neutral. It scores
 them and applies a few rules to the scores. From a terminal: ``grpo-check probe FILE.py:function``.
 
 | module | contents |
 |---|---|
-| `forms`, `answers`, `matrix` | the completions |
-| `calling` | calling a reward as TRL does |
-| `planning` | the answers, the format and the kind of judgment |
-| `discovery` | the format that a reward expects, from its own code |
-| `growth` | the check that its run time is bounded |
-| `collecting`, `trial` | scoring the completions in several ways, and what that showed |
-| `rules`, `examples` | the judgment: one rule per fault, and a reward with that fault |
-| `probing`, `report` | the whole probe from top to bottom, and its report |
 | `loading` | a reward from your own file |
+| `forms`, `answers`, `matrix` | the completions |
+| `signatures`, `calling`, `limits` | calling a reward as TRL does |
+| `trying` | what a reward does with the completions |
+| `judging` | what that says about it |
+| `probing`, `report` | the whole probe from top to bottom, and its report |
 
-The lab finds what is broken on the completions that it tries. It does not know your task: a reward that passes may
+It finds what is broken on the completions that it tries. It does not know your task: a reward that passes may
 still reward the wrong thing.
 """  # noqa: E501

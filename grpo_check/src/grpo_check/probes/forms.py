@@ -1,4 +1,4 @@
-"""The formats in which models are asked to answer, and how the lab writes a completion in one.
+"""The formats in which models are asked to answer, and how `probe` writes a completion in one.
 
 >>> FORMS[0].write("15 + 27 = 42", "42")
 '<reasoning>15 + 27 = 42</reasoning><answer>42</answer>'
@@ -46,7 +46,7 @@ class BareForm(Form):
         return f"{self.write('', '…')} and nothing else"
 
 
-#: The formats that the lab tries by default; the first is asked for where nothing else is known.
+#: The formats that `probe` tries by default; the first is asked for where nothing else is known.
 FORMS = (
     Form(*TAGS),
     Form("<reasoning>\n", "\n</reasoning>\n", "<answer>\n", "\n</answer>\n"),

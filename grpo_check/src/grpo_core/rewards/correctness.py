@@ -161,7 +161,7 @@ def _is_missing(gold: object) -> bool:
 def correctness_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the answer equals the gold number, expression or text (`same_answer`), else 0.0.
 
-    For numbers and mathematics. Known exploits: none of the reward lab's. Units count only if both answers have one.
+    For numbers and mathematics. Known exploits: none that `probe` finds. Units count only if both answers have one.
 
     >>> correctness_reward(["<answer>$42.00</answer>", "<answer>41 or 42</answer>", "42"], answer=["42"] * 3)
     [1.0, 0.0, 0.0]
@@ -172,7 +172,7 @@ def correctness_reward(completions: Sequence[Completion], answer: Sequence[objec
 def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the answer is exactly the gold text, else 0.0.
 
-    For labels and identifiers. Strict: "1,000" is not "1000". Known exploits: none of the reward lab's.
+    For labels and identifiers. Strict: "1,000" is not "1000". Known exploits: none that `probe` finds.
 
     >>> exact_reward(["<answer>positive</answer>", "<answer>Positive</answer>"], answer=["positive"] * 2)
     [1.0, 0.0]

@@ -77,7 +77,7 @@ def same_json(said: str | None, gold: object) -> bool:
 def json_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the whole completion is the gold JSON value (`same_json`), else 0.0.
 
-    Known exploits: none of the reward lab's.
+    Known exploits: none that `probe` finds.
 
     >>> json_reward(['{"age": 3}', 'Here: {"age": 3}'], answer=['{"age": 3}'] * 2)
     [1.0, 0.0]

@@ -10,6 +10,7 @@
 | `time_limit` | ends training by the clock |
 | `texts` | reads the text of a completion |
 | `answers` | reads the number in an answer |
+| `small_yaml` | reads a YAML file, if it is not made to be huge |
 
 Templates have more modules, from ``templates/_lib``. Each ``lib/`` has only the modules that its template uses:
 

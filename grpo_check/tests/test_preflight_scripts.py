@@ -1,0 +1,77 @@
+"""Preflight on a training script or a notebook: what is written out is checked, and nothing else is guessed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from grpo_check.preflights.config_file import preflight_file
+from grpo_check.preflights.scripts import read_script
+from grpo_core.errors import CourseError
+from preflight_runs import TINY, write_addition
+
+SCRIPT = f"""
+import os, trl
+from unsloth import FastLanguageModel
+RATE = 1e-5
+size = 6
+shared = dict(bf16=False, use_cpu=True)
+
+def main(steps):
+    arguments = trl.GRPOConfig(
+        output_dir=os.environ["OUT"], learning_rate=RATE, num_generations=size, max_steps=steps,
+        per_device_train_batch_size=8, learnign_rate=3, **shared)
+    trl.GRPOTrainer(model={TINY!r}, args=arguments).train()
+"""
+#: A line that makes the value of ``size`` unknown.
+UNKNOWN = ["size = int(os.environ['SIZE'])", "size += 2", "def other(size): ..."]
+
+
+def script_in(folder: Path, text: str = SCRIPT, name: str = "train.py") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def test_the_arguments_of_a_script_are_read_without_running_it(tmp_path):
+    script = read_script(script_in(tmp_path))
+    given = {"learning_rate": 1e-5, "num_generations": 6, "per_device_train_batch_size": 8, "learnign_rate": 3}
+    assert script.arguments == given | {"bf16": False, "use_cpu": True}
+    assert script.unknown == ("output_dir", "max_steps") and script.model == TINY and script.unsloth
+
+
+def test_a_script_is_checked_with_the_rows_of_an_option(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report = preflight_file(script_in(tmp_path), train=str(write_addition(tmp_path)))
+    assert {one.code for one in report.errors} == {"unknown_argument", "batch"}, str(report)
+    assert "prompt lengths" in str(report) and "max_steps" in str(report.skipped)
+
+
+@pytest.mark.parametrize("line", UNKNOWN)
+def test_what_only_a_run_would_show_is_no_fault(line, tmp_path):
+    report = preflight_file(script_in(tmp_path, SCRIPT.replace("RATE = 1e-5", f"RATE = 1e-5\n{line}")))
+    assert "batch" not in report.codes and "what depends on num_generations" in report.skipped, str(report)
+
+
+def test_arguments_of_unknown_names_make_all_others_unknown(tmp_path):
+    report = preflight_file(script_in(tmp_path, "GRPOConfig(temperature=0.0, bf16=False, **options())"))
+    assert report.codes == {"temperature_zero"}, str(report)
+
+
+def test_a_notebook_is_read_without_its_commands(tmp_path):
+    cells = ["%%capture\npip install trl", "!pip install trl\nsize = 6", "a b c", "GRPOConfig(num_generations=size)"]
+    notebook = {"cells": [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]}
+    path = script_in(tmp_path, json.dumps(notebook), "train.ipynb")
+    assert read_script(path).arguments == {"num_generations": 6}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("train.py", "parser = TrlParser((GRPOConfig, ModelConfig))", "has no call of GRPOConfig"),
+        ("train.py", "GRPOConfig(", "cannot be read: SyntaxError"),
+        ("train.py", "a = " + "(" * 5_000, "cannot be read"),
+        ("train.ipynb", "{}", "cannot be read: KeyError"),
+    ],
+)
+def test_a_script_without_arguments_is_one_sentence(name, text, said, tmp_path):
+    with pytest.raises(CourseError, match=said):
+        read_script(script_in(tmp_path, text, name))
