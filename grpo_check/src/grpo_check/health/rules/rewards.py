@@ -36,7 +36,7 @@ def _may_come(log: Log) -> bool:
     alive = [name for name in filter(log.means, log.rewards) if name not in dead]
     if any(log.ever_varied(name) for name in dead) or (not alive and is_tied(log)):
         return False
-    if alive and min(dead.values()) > 0:  # all answers are correct, or it pays for all of them
+    if min(dead.values()) > 0 and not is_tied(log):  # all answers are correct, or it pays for all of them
         return True
     wanted = {log.kind(name) for name in dead} - {"penalty"}
     if "correctness" in wanted and log.steps >= limits.FLAT_STEPS:
