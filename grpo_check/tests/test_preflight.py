@@ -10,6 +10,7 @@ from grpo_check.preflights import arguments as of_arguments
 from grpo_check.preflights import misfits
 from grpo_check.preflights.checking import RULES, preflight
 from grpo_check.preflights.planned import KEEPS_INIT_KWARGS, PlannedRun
+from grpo_check.probes.judging.examples import form_outweighs
 from grpo_check.probes.judging.rules import RULES as OF_PROBE
 from grpo_core.errors import CourseError
 from grpo_core.gpus import Gpu
@@ -376,12 +377,12 @@ def chats_only(completions, answer, **kwargs):
     return correctness_reward([completion[0]["content"] or "" for completion in completions], answer)
 
 
-def test_a_weak_reward_is_a_warning_with_the_reason_and_the_fix_of_the_lab():
-    report = check(rewards=exact_reward, try_rewards=True)
-    [weak] = [one for one in report.findings if "reports too_strict" in one.why]
-    [of_lab] = [rule for rule in OF_PROBE if rule.code == "too_strict"]
+def test_a_weak_reward_is_a_warning_with_the_reason_and_the_fix_of_probe():
+    report = check(rewards=form_outweighs, try_rewards=True)
+    [weak] = [one for one in report.findings if "reports form_outweighs" in one.why]
+    [of_probe] = [rule for rule in OF_PROBE if rule.code == "form_outweighs"]
     assert report.ok and weak.code == "reward_weak"
-    assert weak.why.endswith(of_lab.why) and {*of_lab.fixes} < {*weak.fixes}
+    assert weak.why.endswith(of_probe.why) and {*of_probe.fixes} < {*weak.fixes}
 
 
 def test_without_functions_the_report_says_once_that_none_was_tried():

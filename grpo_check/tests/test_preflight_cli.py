@@ -28,7 +28,7 @@ def right(completions, answer, **kwargs):
     return correctness_reward(completions, answer)
 
 def everything(completions, answer, **kwargs):
-    return [1.0 for _ in completions]
+    return [float(gold in str(c)) for c, gold in zip(completions, answer)]
 
 def needs(completions, solution, **kwargs):
     return [0.0 for _ in completions]

@@ -5,6 +5,7 @@ from math import prod
 
 import pytest
 from grpo_check.preflights import rewards as of_rewards
+from grpo_core.rewards import TAGS
 from preflight_runs import ROWS, check
 
 from grpo_utils import correctness_reward
@@ -31,24 +32,23 @@ def countdown(completions, target, nums, **kwargs):
     return [1.0 if text in c[0]["content"] else 0.0 for c, text in zip(completions, wanted, strict=True)]
 
 
-def test_a_task_without_gold_answers_is_not_called_dead():
+def test_a_task_without_gold_answers_is_not_judged_rather_than_called_dead():
     rows = [{"prompt": row["prompt"], "target": prod((n, 7)), "nums": [n, 7]} for n, row in enumerate(ROWS)]
     report = check(rewards=countdown, train=rows, heldout=None, try_rewards=True)
-    assert report.ok and "`probe` reports dead" in str(report), str(report)
-    assert "answer_column='…'" in str(report) and "try_rewards=False" in str(report) and "examples=" not in str(report)
+    assert report.ok and not report.codes and "score 0.0" in report.skipped["what countdown pays for"], str(report)
     report = check(rewards=countdown, train=rows, heldout=None)
-    assert report.ok and "reward_weak" not in report.codes and report.skipped["the rewards"] == "try_rewards=False"
+    assert report.ok and report.skipped["the rewards"] == "try_rewards=False"
 
 
 def pays_all(completions, answer, **kwargs):
     return [1.0 for _ in completions]
 
 
-def test_a_dead_reward_that_reads_the_answers_stays_an_error():
+def test_a_reward_that_pays_everything_alike_is_dead_only_in_the_format_that_was_asked_for():
     report = check(rewards=pays_all, try_rewards=True)
-    assert {f.code for f in report.errors} == {"reward_broken"}, str(report)
-    both = check(rewards=[pays_all, reads_text], arguments={"reward_weights": None}, try_rewards=True)
-    assert {f.code for f in both.errors} == {"reward_broken"}, str(both)
+    assert report.ok and "what pays_all pays for" in report.skipped, str(report)
+    asked = check(rewards=pays_all, try_rewards=True, tags=TAGS)
+    assert {f.code for f in asked.errors} == {"reward_broken"}, str(asked)
 
 
 def pays_tags(completions, answer, **kwargs):
@@ -60,8 +60,7 @@ def test_partial_credit_is_no_error_next_to_a_reward_that_ranks_correct_answers_
     """The form of an answer earned as much with a wrong value, so a sound run with partial credit was refused."""
     for rewards in ([correctness_reward, pays_tags], [pays_tags, correctness_reward, pays_tags]):
         report = check(rewards=rewards, arguments={"reward_weights": None}, try_rewards=True)
-        found = [one for one in report.findings if "reports wrong_beats_right" in one.why]
-        assert report.ok and found and all("partial credit" in one.fixes[0] for one in found), str(report)
+        assert report.ok and not report.findings, str(report)
 
 
 def prefers_wrong(completions, answer, **kwargs):

@@ -97,7 +97,8 @@ def preflight(
     run = plan(
         arguments, profile, model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
         load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,
-        max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, try_rewards=try_rewards,
+        max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column,
+        try_rewards=try_rewards,
     )  # fmt: skip
     return report_on(run)
 

@@ -6,11 +6,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from grpo_core.errors import CourseError
-from grpo_core.rewards import correctness_reward, exact_reward, reward_name
+from grpo_core.rewards import correctness_reward, reward_name
 
 from ..findings import Finding
 from ..probes.calling import call
 from ..probes.forms import FORMS
+from ..probes.judging import examples
 from ..probes.limits import OutOfTimeError, time_limit
 from ..probes.matrix import Case
 from ..probes.probing import probe
@@ -227,8 +228,8 @@ def _guess(run: PlannedRun) -> str:
             "leave this out with --ignore."
         )
     return (
-        f"{start}pass answer_column='…' (the column of gold answers), tags=(…) (the requested format) or try_rewards=False "
-        "(no probe)."
+        f"{start}pass answer_column='…' (the column of gold answers), tags=(…) (the requested format) or "
+        "try_rewards=False (no probe)."
     )
 
 
@@ -280,7 +281,7 @@ def notes(run: PlannedRun) -> Iterator[str]:
     why="the policy finds what such a reward pays for without a correct answer, or the run stops.",
     fixes=("fix the reward as the finding says.", _DETAILS),
     needs=("rewards", "try_rewards"),
-    example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "try_rewards": True},
+    example={"rewards": [examples.wrong_beats_right], "try_rewards": True},
 )
 def reward_broken(run: PlannedRun) -> Iterator[Finding]:
     """`probe` calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
@@ -293,12 +294,12 @@ def reward_broken(run: PlannedRun) -> Iterator[Finding]:
     why="the reward may pay for something else than a correct answer, or `probe` only guesses what your task asks for.",
     fixes=("fix the reward as the finding says.", _DETAILS, _GUESS),
     needs=("rewards", "try_rewards"),
-    example={"rewards": [exact_reward], "try_rewards": True},
+    example={"rewards": [examples.form_outweighs], "try_rewards": True},
 )
 def reward_weak(run: PlannedRun) -> Iterator[Finding]:
     """An error of `probe` counts as a warning where it may rest on a wrong guess about your gold answers.
 
-    A reward that does not tell right from wrong is a warning if the weighted sum of all reward functions does: it may
+    A reward that does not tell right from wrong is no finding if the weighted sum of all reward functions does: it may
     be partial credit.
     """
     yield from (one for one in _tried(run).findings if one.severity != "error")

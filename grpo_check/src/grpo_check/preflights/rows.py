@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from grpo_core.training.texts import message_text
 
 from ..findings import Finding
-from ..probes.signatures import columns_read
+from ..probes.signatures import signatures
 from ..prompts import has_word, is_chat_model, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
@@ -230,7 +230,7 @@ def _is_message(turn: object) -> bool:
 
 def reads_answers(run: PlannedRun, rewards: Sequence[Callable]) -> bool:
     """Whether any of these rewards reads the gold answers."""
-    return any(run.answer_column in columns_read(reward) for reward in rewards)
+    return any(run.answer_column in parameters for _, parameters in signatures(rewards))
 
 
 def _golds(run: PlannedRun) -> Iterator[tuple[str, dict[int, object]]]:

@@ -50,9 +50,12 @@ def columns_read(reward: Callable) -> dict[str, bool]:
     ...     return [float(word in c) for c, word in zip(completions, kwargs["keyword"])]
     >>> columns_read(reward)
     {'answer': False, 'level': True, 'keyword': False}
+
+    Raises:
+        CourseError: TRL cannot call it.
     """
     plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = inspect.signature(reward).parameters.values()
+    parameters = parameters_of(reward).values()
     found = {one.name: one.default is not one.empty for one in parameters if one.kind in plain}
     for rest in [one.name for one in parameters if one.kind is one.VAR_KEYWORD]:
         found |= _keys_of(reward, rest)

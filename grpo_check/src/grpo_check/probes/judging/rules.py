@@ -16,9 +16,8 @@ from . import examples
 from .counts import SLACK
 from .rows import Row, alike, answered_rows, best, near, rows_of, worst
 
-#: Why an equal score is only a warning where the weighted sum of all rewards tells right from wrong, and what to do.
+#: Why an equal score is only a note where the weighted sum of all rewards tells right from wrong.
 PARTIAL = "it does not tell right from wrong; only the weighted sum of all rewards does."
-IGNORE_PARTIAL = "ignore this if the reward is partial credit; otherwise compare the whole answer with the gold answer."
 
 
 @dataclass(frozen=True)
@@ -161,12 +160,13 @@ def dead(trial: Trial) -> Iterator[Finding]:
 def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
     """A wrong answer scores as much as a correct one, or earns something for being close.
 
-    An equal score is only a warning if the reward is one of several whose weighted sum tells right from wrong.
+    An equal score is only a note, partial credit, if the reward is one of several whose weighted sum tells right from
+    wrong.
     """
     faults = [one for row in answered_rows(trial) for one in (*_beaten(row, trial.partial), *_preferred(row))]
     for row in answered_rows(trial)[:1]:
         faults += _beaten_elsewhere(row, trial.plan.elsewhere)
-    yield from sorted(faults, key=lambda one: one.severity == "warning")  # only the first one is reported
+    yield from sorted(faults, key=lambda one: one.severity == "note")  # only the first one is reported
 
 
 def _beaten(row: Row, partial: bool) -> Iterator[Finding]:
@@ -179,7 +179,7 @@ def _beaten(row: Row, partial: bool) -> Iterator[Finding]:
     if right[0].id == "lines" and best(row.of("clean"))[1] > wrong[1] + ROUNDING:
         yield showing(f"{what} On one line it scores more.", right[0], "add re.DOTALL to the regular expression.")
     elif partial and wrong[1] <= right[1] + ROUNDING:
-        yield showing(what, wrong[0], IGNORE_PARTIAL, why=PARTIAL, severity="warning")
+        yield showing(what, wrong[0], why=PARTIAL, severity="note")
     else:
         yield showing(what, wrong[0])
 
