@@ -12,7 +12,7 @@ from grpo_check.health.diagnosis import diagnose, diagnose_error, diagnose_file
 from grpo_check.health.rules import NOTES, PROBLEMS, RULES
 from grpo_check.health.rules.rule import LOST
 from grpo_check.health.rules.setup import expected_weight
-from grpo_check.health.telling import rewards_of
+from grpo_check.health.telling import subjects_of
 from grpo_check.health.trends import share_right
 from grpo_check.logs.files import read_log
 from grpo_check.logs.log import read_history
@@ -216,7 +216,7 @@ def test_errors_come_before_warnings():
 def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
     one = changed(healthy(12), rewards__a__mean=0.0, rewards__a__std=0.0)
     two = changed(one, rewards__b__mean=0.0, rewards__b__std=0.0)
-    one, two = (rewards_of(diagnose(log)[0], read_history(log)) for log in (one, two))
+    one, two = (subjects_of(diagnose(log)[0], read_history(log)) for log in (one, two))
     assert one == {"dead_reward a"} and two == {"dead_reward a", "dead_reward b"}
 
 

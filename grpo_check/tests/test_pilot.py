@@ -527,7 +527,7 @@ def test_the_dtype_may_be_auto(project, four_bits):
         (["missing.yaml"], "There is no file 'missing.yaml'"),
         (["config.yaml", "--train", "missing.jsonl"], "There is no file 'missing.jsonl'"),
         (["config.yaml", "--reward", "mine.py:wrong"], "There is no 'wrong' in mine.py"),
-        (["config.yaml", "--model", "no/such-model"], "'no/such-model' cannot be loaded"),
+        (["config.yaml", "--model", "no/such-model"], "'no/such-model' is not on this machine"),
         (["config.yaml", "--adapter", "no-such-folder"], "'no-such-folder' cannot be loaded"),
         (["config.yaml", "--group", "1"], "num_generations=1 is out of range"),
         (["config.yaml", "--limit", "0"], "max_completion_length=0 is out of range"),

@@ -60,7 +60,7 @@ def test_partial_credit_is_no_error_next_to_a_reward_that_ranks_correct_answers_
     """The form of an answer earned as much with a wrong value, so a sound run with partial credit was refused."""
     for rewards in ([correctness_reward, pays_tags], [pays_tags, correctness_reward, pays_tags]):
         report = check(rewards=rewards, arguments={"reward_weights": None}, try_rewards=True)
-        assert report.ok and not report.findings, str(report)
+        assert report.ok and not [one for one in report.findings if "wrong_beats_right" in one.why], str(report)
 
 
 def prefers_wrong(completions, answer, **kwargs):

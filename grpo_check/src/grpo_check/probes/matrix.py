@@ -22,7 +22,7 @@ from .forms import Form
 
 #: The label of each role. A role that is not listed is neutral.
 LABELS = {"clean": "correct", "writing": "correct", "long": "correct"}
-LABELS |= {"wrong": "wrong", "missing": "wrong", "hedge": "wrong"}
+LABELS |= {"wrong": "wrong", "missing": "wrong"}
 
 
 class Case(NamedTuple):
