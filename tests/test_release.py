@@ -20,8 +20,8 @@ REWARDS = """
 def right(completions, answer, **kwargs):
     return [float(completion[0]["content"] == gold) for completion, gold in zip(completions, answer)]
 
-def constant(completions, **kwargs):
-    return [1.0 for _ in completions]
+def longer(completions, **kwargs):
+    return [float(len(completion[0]["content"])) for completion in completions]
 """
 
 
@@ -76,7 +76,7 @@ def rewards(tmp_path):
 
 
 def test_the_action_writes_annotations_and_fails_on_an_error(rewards):
-    bad = run_action("probe 'my rewards.py:constant' --answers 42 '7 $(touch here)'", rewards)
+    bad = run_action("probe 'my rewards.py:longer' --answers 42 '7 $(touch here)'", rewards)
     assert bad.returncode == 1 and "::error" in bad.stdout, bad.stdout + bad.stderr
     assert not (rewards / "here").exists()  # nothing in the arguments is run
     good = run_action("probe 'my rewards.py:right' --answers 42", rewards)

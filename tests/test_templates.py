@@ -226,7 +226,11 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
 
     settings = SimpleNamespace(run=run, training=config, model=model)
     training.build_trainer(None, None, [], {first_reward: 2.0, len: 0.5}, settings)
-    assert config.reward_weights == [2.0, 0.5, 0.1] and given["reward_funcs"][2] == "owner/judge"
+    assert (
+        given["args"].reward_weights == [2.0, 0.5, 0.1]
+        and config.reward_weights is None
+        and given["reward_funcs"][2] == "owner/judge"
+    )
     assert [function.__name__ for function in given["reward_funcs"][:2]] == ["first_reward", "len"]
     asked = dict(model_name_or_path="m", lora_r=4, lora_alpha=8, lora_dropout=0.0, load_in_4bit=False, use_peft=True)
     config.max_completion_length, config.gradient_checkpointing, config.use_cpu = 9, False, False

@@ -669,7 +669,7 @@ FAULTY = [("faulty", "Fix what probe reports above, warnings included.")]
 
 
 def attacked() -> str:
-    print(report := probe(capital_reward, answers=CITIES))
+    print(report := probe(capital_reward, answers=[*CITIES, ""]))
     faults = [one for one in report.findings if one.severity != "note"]
     return "faulty" if faults else "sound"
 
@@ -719,4 +719,4 @@ def capital_solution(completions, answer, **kwargs) -> list[float]:
 
 name = "Exercise 2, solution"
 print(check_exercise(name, capital_solution, TEXTS))
-print(probe(capital_solution, answers=CITIES))
+print(probe(capital_solution, answers=[*CITIES, ""]))

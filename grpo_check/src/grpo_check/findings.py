@@ -71,14 +71,24 @@ class Report:
     failing: tuple[str, ...] = field(default=("error",), kw_only=True)
 
     @property
+    def not_judged(self) -> dict[str, str]:
+        """What could not be judged, and for each why and what to do; nothing, for most checks."""
+        return {}
+
+    @property
+    def failed(self) -> bool:
+        """Whether a finding has one of the severities in ``failing``: by default, whether there is an error."""
+        return any(finding.severity in self.failing for finding in self.findings)
+
+    @property
     def ok(self) -> bool:
-        """Whether no finding has one of the severities in ``failing``: by default, whether there are no errors."""
-        return not any(finding.severity in self.failing for finding in self.findings)
+        """Whether everything was judged, and nothing failed."""
+        return not self.failed and not self.not_judged
 
     @property
     def exit_code(self) -> int:
-        """What a command that prints the report exits with: 0 if it is ok, 1 if not."""
-        return int(not self.ok)
+        """What a command that prints the report exits with: 1 if something failed, 2 if something was not judged."""
+        return 1 if self.failed else 2 if self.not_judged else 0
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -52,7 +52,8 @@ def show(report: Report, check: str, how: str) -> str:
     if how == "json":
         return json.dumps({"check": check, "ok": report.ok, **asdict(report)}, indent=2, default=str)
     if how == "github":
-        return "\n".join(annotation(finding, check) for finding in report.findings)
+        missed = [Finding("not_judged", "error", reason, subject=what) for what, reason in report.not_judged.items()]
+        return "\n".join(annotation(finding, check) for finding in [*report.findings, *missed])
     return in_terminal_words(as_text(report))
 
 

@@ -54,8 +54,7 @@ def _word(report: Report, some_not_judged: bool) -> str:
         return "not judged" if some_not_judged else "ok"
     counts = [report.count(severity) for severity in ("error", "warning")]
     named = ", ".join(count for count in counts if not count.startswith("0"))
-    judged = Report.ok.fget(report) and not some_not_judged
-    return f"{'ok' if judged else 'NOT OK'}{f', {named}' if named else ''}"
+    return f"{'NOT OK' if report.failed or some_not_judged else 'ok'}{f', {named}' if named else ''}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,16 +76,6 @@ class ProbeReport(Report):
     def not_judged(self) -> dict[str, str]:
         """For each reward that could not be judged, why, and what to do."""
         return {name: verdict.not_judged for name, verdict in self.verdicts.items() if verdict.not_judged}
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything was judged, and no finding has one of the severities in ``failing``."""
-        return super().ok and not self.not_judged
-
-    @property
-    def exit_code(self) -> int:
-        """1 after an error; 2 if a reward could not be judged."""
-        return 2 if super().ok and self.not_judged else super().exit_code
 
     def lines(self) -> list[str]:
         """The verdict, and for each reward how it was tried and what was found."""

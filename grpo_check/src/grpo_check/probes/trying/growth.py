@@ -112,7 +112,7 @@ def _run_of(trial: Trial, place: Callable, piece: str, count: int) -> Case:
 def _faster_of_two(trial: Trial, case: Case, notable: float) -> Outcome:
     """The faster of two calls if the first is suspicious, because it may include an import."""
     first = trial.score([case], cpu=CUT_OFF)
-    if first.code == "slow" or first.cpu <= notable:
+    if first.code != "slow" and first.cpu <= notable:
         return first
     return min(first, trial.score([case], cpu=CUT_OFF), key=lambda outcome: outcome.cpu)
 
