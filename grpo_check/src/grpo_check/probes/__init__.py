@@ -19,7 +19,8 @@ them and applies a few rules to the scores. From a terminal: ``grpo-check probe 
 | `collecting`, `trial` | scoring the completions in several ways, and what that showed |
 | `rules`, `examples` | the judgment: one rule per fault, and a reward with that fault |
 | `probing`, `report` | the whole probe from top to bottom, and its report |
-| `loading` | a reward from your own file |
+| `targets`, `loading`, `kinds` | a reward from your own file: what a target names, its import, what makes a reward of it |
+| `sources`, `syntax`, `candidates`, `parts`, `costs` | a reward from a script or a notebook, which is not run |
 
 The lab finds what is broken on the completions that it tries. It does not know your task: a reward that passes may
 still reward the wrong thing.
