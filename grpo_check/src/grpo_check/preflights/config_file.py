@@ -22,6 +22,7 @@ from grpo_core.tables import read_table
 
 from ..packages import OF_A_RUN, require
 from ..probes.loading import find_reward, folders_of, imports_from
+from ..probes.targets import parse_target
 from .checking import report_on
 from .planned import PlannedRun, plan
 from .report import PreflightReport
@@ -234,7 +235,7 @@ def _reward_named(name: str, folder: Path) -> Callable:
         return rewards.get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
     if name in _OF_TRL:
         return getattr(rewards, name)
-    if not {":", "."} & {*name}:
+    if not {":", "."} & {*name.partition("(")[0]}:
         raise CourseError(
             f"{name!r} is not a reward of trl grpo.{did_you_mean(name, _OF_TRL)} Valid: {', '.join(_OF_TRL)}, a dotted "
             "path such as my_rewards.my_reward, or FILE.py:function."
@@ -258,8 +259,9 @@ def _refuse_module_elsewhere(name: str, folder: Path) -> None:
 
 def _found(name: str, folder: Path) -> str:
     """``FILE.py:function`` with the file where it is: where you are, or next to the config file."""
-    path, colon, function = name.rpartition(":")
-    return f"{_find(path, folder) or path}:{function}" if colon else name
+    target = parse_target(name)
+    found = _find(target.where, folder) if target.is_file else None
+    return str(replace(target, where=str(found))) if found else name
 
 
 def _answer_column(train: "Rows | None") -> str:
