@@ -17,6 +17,9 @@ class Sound:
     def __call__(self, completions, answer, **kwargs):
         return correctness_reward(completions, answer)
 
+class Plain:
+    pass
+
 sound = Sound()
 NUMBER = 3
 
@@ -78,9 +81,10 @@ WRONG = {
     "no such file": ("nine.py:sound", "There is no file 'nine.py'. Did you mean 'mine.py'?"),
     "no such folder": ("nowhere/mine.py:sound", "There is no file 'nowhere/mine.py'."),
     "no such function": ("mine.py:sund", "There is no 'sund' in mine.py. Did you mean 'sound'?"),
-    "no function named": ("mine.py", "'mine.py' names no function; write FILE.py:function"),
+    "several rewards": ("mine.py", "mine.py has 4 rewards: Sound, bad, longer, runs."),
+    "no reward": ("helpers.py", "helpers.py has no function with a parameter `completions`"),
     "an empty name": ("mine.py:", "'mine.py:' names no function"),
-    "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Create a reward from it"),
+    "a class": ("mine.py:Plain", "'Plain' in mine.py is a class, and its objects are not rewards"),
     "a number": ("mine.py:NUMBER", "'NUMBER' in mine.py is a int, not a function."),
     "no Python": ("notes.txt:reward", "'notes.txt' is not a Python file"),
 }

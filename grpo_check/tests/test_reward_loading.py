@@ -112,39 +112,47 @@ def test_what_a_file_prints_is_not_part_of_the_report(write, capsys):
     assert shown.out == "" and "!!!" in shown.err
 
 
+#: Files whose reward cannot be used, and what is said of them.
 BROKEN = {
     "a syntax error": ("def reward(:\n", "cannot be imported: SyntaxError: invalid syntax"),
     "bytes that are not UTF-8": (b"NAME = 'caf\xe9'\n", "cannot be imported: SyntaxError: "),
-    "a package that is not there": ("import no_such_package\n", "No module named 'no_such_package' (line 1)."),
+    "a package that is not there": (
+        "import no_such_package\ndef f(completions): return no_such_package.score(completions)\n",
+        "needs the module 'no_such_package' (line 1), which is not installed here.",
+    ),
     "a zero byte": (b"x = 1\0\n", "cannot be imported: "),
     "sys.argv": (
-        "import sys\nN = int(sys.argv[1])\n",
+        "import sys\nN = int(sys.argv[1])\ndef f(completions): return [N]\n",
         "IndexError: list index out of range (line 2). During the import",
     ),
     "a command line": (
-        "import argparse\np = argparse.ArgumentParser()\np.add_argument('model')\na = p.parse_args()\n",
-        "SystemExit: 2 (line 4). During the import, sys.argv contains only the file's path",
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('model')\na = p.parse_args()\n"
+        "def f(completions): return [a.score]\n",
+        "needs 'a', and line 4 would run p.parse_args()",
     ),
-    "sys.exit": ("import sys\nsys.exit('bye')\n", "SystemExit: bye (line 2)."),
-    "an exception": ("score = 1 / 0\n", "ZeroDivisionError: division by zero (line 1)."),
-    "an exception of its own kind": ("class Stop(BaseException): pass\nraise Stop('no')\n", "Stop: no (line 2)."),
-    "a question": ("name = input('Which? ')\n", "EOFError: "),
+    "an exception": ("score = 1 / 0\ndef f(): 0\n", "ZeroDivisionError: division by zero (line 1)."),
+    "an exception of its own kind": (
+        "class Stop(BaseException): pass\nraise Stop('no')\ndef f(): 0\n",
+        "Stop: no (line 2).",
+    ),
+    "a question": ("name = input('Which? ')\ndef f(): return name\n", "line 1 would run input('Which? ')"),
     "no such name": ("def grade(completions): 0\ndef g(): 0", "There is no 'f' in "),
     "no function": ("f = [1.0]\n", "is a list, not a function."),
-    "an endless loop": ("while True: pass\n", "not finished after 0.2 seconds."),
+    "an endless loop": ("f = [0 for _ in iter(int, 1)]\n", "not finished after 0.2 seconds."),
     "an endless recursion": ("def f(): return f()\nf()\n", "RecursionError: maximum recursion depth exceeded"),
     "a broken neighbor": (
-        "import broken_neighbor\n",
+        "import broken_neighbor\nf = broken_neighbor.f\n",
         "cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
     ),
+    "a notebook that is none": (b"{}", "is not a notebook that Jupyter can read"),
 }
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_file_is_one_sentence_and_leaves_nothing_behind(text, message, write, monkeypatch):
-    monkeypatch.setattr(loading, "LONGEST_IMPORT", 0.2 if "while" in str(text) else 60)
+    monkeypatch.setattr(loading, "LONGEST_IMPORT", 0.2 if "iter(int" in str(text) else 60)
     write("broken_neighbor.py", "import nowhere\n")
-    mine, before = write("mine.py", text), state()
+    mine, before = write("mine.ipynb" if text == b"{}" else "mine.py", text), state()
     with pytest.raises(CourseError, match=re.escape(message)) as caught:
         load_reward(f"{mine}:f")
     assert state() == before and "\n" not in str(caught.value)

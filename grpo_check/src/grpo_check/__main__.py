@@ -70,7 +70,8 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 def _add_rewards(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that attack rewards."""
-    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
+    where = "one reward, or several to sum; from a Python file, a training script, a notebook (.ipynb) or a module"
+    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help=where)
     gold = "the column with the gold answers (default: answer); a list in it means accepted alternatives"
     parser.add_argument("--answer-column", metavar="NAME", help=gold)
     parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
@@ -117,7 +118,7 @@ def _functions_of(targets: Sequence[str]) -> Iterator[list[Callable]]:
     """The functions of some FILE.py:function, which may import from their folders as long as they are used."""
     from .probes.loading import find_reward, folders_of, imports_from
 
-    with imports_from(*(folder for target in targets for folder in folders_of(target))):
+    with imports_from(*(folder for target in targets for folder in folders_of(target)), Path.cwd()):
         yield [find_reward(target) for target in targets]
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from grpo_core.errors import CourseError, did_you_mean
 
 from ..probes.loading import find_reward, folders_of, imports_from
+from ..probes.targets import parse_target
 from .foreign import REWARDS_OF_OPEN_R1
 from .planned import UnreadReward
 
@@ -43,7 +45,7 @@ def _reward_named(name: str, folder: Path) -> Callable | UnreadReward:
         return rewards.get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
     if name in OF_TRL:
         return getattr(rewards, name)
-    if not {":", "."} & {*name}:
+    if not {":", "."} & {*name.partition("(")[0]}:
         return _unknown(name)
     try:
         _refuse_module_elsewhere(name, folder)
@@ -77,6 +79,8 @@ def _refuse_module_elsewhere(name: str, folder: Path) -> None:
 
 def _found(name: str, folder: Path) -> str:
     """``FILE.py:function`` with the file where it is: where you are, or next to the config file."""
-    path, colon, function = name.rpartition(":")
-    near = next((one for one in (Path(path), folder / path) if path and one.exists()), path)
-    return f"{near}:{function}" if colon else name
+    target = parse_target(name)
+    if not target.is_file:
+        return name
+    near = next((one for one in (Path(target.where), folder / target.where) if one.exists()), target.where)
+    return str(replace(target, where=str(near)))

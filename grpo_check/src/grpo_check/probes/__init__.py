@@ -12,7 +12,8 @@ them and applies a few rules to the scores. From a terminal: ``grpo-check probe 
 
 | module | contents |
 |---|---|
-| `loading` | a reward from your own file |
+| `targets`, `loading`, `kinds` | a reward from your own file: what a target names, its import, what makes a reward of it |
+| `sources`, `syntax`, `candidates`, `parts`, `costs` | a reward from a script or a notebook, which is not run |
 | `forms`, `answers`, `matrix` | the completions |
 | `signatures`, `calling`, `limits` | calling a reward as TRL does |
 | `trying` | what a reward does with the completions |
