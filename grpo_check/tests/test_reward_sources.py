@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from grpo_check.probes.discovery import forms_of
+from grpo_check.probes.trying.discovery import forms_of
 from grpo_check.probes.loading import find_reward, folders_of, how_loaded, imports_from
 from grpo_core.errors import CourseError
 
@@ -346,7 +346,7 @@ def test_the_wrapper_for_a_reward_of_verl_works(load):
 
 
 def test_a_config_next_to_its_rewards_may_name_a_call(tmp_path, monkeypatch):
-    from grpo_check.preflights.config_file import _found
+    from grpo_check.preflights.named_rewards import _found
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
