@@ -16,10 +16,11 @@ from grpo_utils import correctness_reward
 def right(completions, answer, **kwargs):
     return correctness_reward(completions, answer)
 """
+SCALED = RIGHT.replace("return correct", "return SCALE and correct")
 #: Files that cannot be used: what they hold, and what is said of them; test_reward_loading.py has more.
 BAD = {
-    "leaves": ("import sys\nsys.exit(3)\n" + RIGHT, "SystemExit: 3"),
-    "needs": ("import no_such_package\n" + RIGHT, "No module named 'no_such_package'"),
+    "leaves": ("import sys\nSCALE = sys.exit(3)\n" + SCALED, "SystemExit: 3"),
+    "needs": ("import no_such_package\nSCALE = no_such_package.SCALE\n" + SCALED, "'no_such_package'"),
     "empty": ("", "'right'"),
 }
 #: Files that can be used although they do odd things while they are imported.
