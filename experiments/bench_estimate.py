@@ -270,6 +270,9 @@ def published_gib() -> float:
         generated_at_once=2,
         prompt_tokens=256,
         completion_tokens=1024,
+        dtype="bfloat16",
+        load_in_4bit=True,
+        lora_rank=16,
         optim="adamw_8bit",
         backend="unsloth",
     )

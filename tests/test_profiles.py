@@ -129,6 +129,7 @@ def test_the_time_of_lesson_03_on_a_t4_follows_from_the_formula():
         sizes, hardware="t4", steps=T4.steps, completions_per_step=T4.completions_per_step,
         generated_at_once=T4.completions_per_step, prompt_tokens=T4.max_prompt_length,
         completion_tokens=T4.max_completion_length, dtype=T4.dtype, load_in_4bit=T4.load_in_4bit,
+        lora_rank=T4.lora_rank,
     )  # fmt: skip
     evaluations = 4 * one.generating / T4.steps  # before and after, sampled and greedy, each one batch
     shortest, longest = map(int, re.findall(r"\d+", T4.expected)[:2])

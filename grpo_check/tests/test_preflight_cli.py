@@ -328,6 +328,7 @@ FOREIGN = {
     "verl": "algorithm:\n  adv_estimator: grpo\ndata:\n  train_batch_size: 8",
     "LLaMA-Factory": "stage: ppo\nfinetuning_type: lora\nlearning_rate: 1.0e-5",
     "OpenRLHF": "pretrain: Qwen/Qwen3-0.6B\nadvantage-estimator: group_norm",
+    "prime-rl": "orchestrator:\n  group_size: 16",
     "NeMo RL": "grpo:\n  num_prompts_per_step: 8\n  num_generations_per_prompt: 4",
 }
 
@@ -344,7 +345,7 @@ def test_a_config_of_another_tool_is_recognized_before_anything_is_imported(tool
 
 
 SECTIONS = """
-model: {name_or_path: MODEL, max_length: 2048}
+model: {name_or_path: MODEL, max_length: 2048, dtype: float32}
 lora: {r: 8, alpha: 16}
 training:
   lr: 1.0e-5

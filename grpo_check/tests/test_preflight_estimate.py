@@ -28,18 +28,20 @@ from grpo_utils.models import fit_model, model_path
 from grpo_utils.profiles import CPU, PROFILES, T4
 
 SMALL = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
+FOUR_BIT_LORA = {"dtype": "bfloat16", "load_in_4bit": True, "lora_rank": 16}
 counts = st.integers(1, 64)
 lengths = st.integers(1, 4096)
 
 
 def memory(sizes=SMALL, **other):
     given = {"batch": 8, "generated_at_once": 32, "prompt_tokens": 128, "completion_tokens": 256}
-    return estimate_memory(sizes, **{**given, **other}).gib
+    return estimate_memory(sizes, **{**given, **FOUR_BIT_LORA, **other}).gib
 
 
 def minutes(sizes=SMALL, **other):
     given = {"hardware": "t4", "steps": 10, "completions_per_step": 32, "generated_at_once": 32}
-    return estimate_minutes(sizes, **{**given, "prompt_tokens": 128, "completion_tokens": 256, **other}).total
+    lengths = {"prompt_tokens": 128, "completion_tokens": 256}
+    return estimate_minutes(sizes, **{**given, **lengths, **FOUR_BIT_LORA, **other}).total
 
 
 @settings(max_examples=50, deadline=None)
@@ -201,7 +203,7 @@ def cells(row: str) -> list[str]:
 
 def one_step(model: str, completions: int = T4.completions_per_step, hardware: str = "t4", **how: object):
     """The seconds of one step by the formula: of sampling, and of learning."""
-    sizes, how = model_sizes(bench_estimate.known_config(model)), {**how, "lora_rank": T4.lora_rank}
+    sizes, how = model_sizes(bench_estimate.known_config(model)), {**FOUR_BIT_LORA, **how, "lora_rank": T4.lora_rank}
     how.pop("optim", None)
     counts = {"steps": 1, "completions_per_step": completions, "generated_at_once": completions}
     minutes = estimate_minutes(sizes, hardware=hardware, **counts, **how)
@@ -210,7 +212,7 @@ def one_step(model: str, completions: int = T4.completions_per_step, hardware: s
 
 def peak_of_evaluation(model: str, **how: object):
     """The memory by the formula while all held-out prompts are answered at once."""
-    sizes, how = model_sizes(bench_estimate.known_config(model)), {**how, "lora_rank": T4.lora_rank}
+    sizes, how = model_sizes(bench_estimate.known_config(model)), {**FOUR_BIT_LORA, **how, "lora_rank": T4.lora_rank}
     how.pop("products", None)
     sampled = {"batch": T4.per_device_train_batch_size, "generated_at_once": T4.eval_batch_size}
     return estimate_memory(sizes, backend="unsloth", **sampled, **how)

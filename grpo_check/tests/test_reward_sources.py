@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from grpo_check.probes.trying.discovery import forms_of
 from grpo_check.probes.loading import find_reward, folders_of, how_loaded, imports_from
+from grpo_check.probes.trying.discovery import forms_of
 from grpo_core.errors import CourseError
 
 #: A training script that must never run: it imports what is not there, loads a model, and leaves a file behind.

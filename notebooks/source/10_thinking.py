@@ -108,7 +108,9 @@ low, high, minutes = {}, {}, {}
 for limit, rounds in [(256, 4), (512, 4), (2048, 4), (2048, 1)]:
     changed = dict(max_completion_length=limit, steps_per_generation=rounds)
     one_step = training_arguments(T4, max_steps=1, **changed)
-    report = preflight(one_step, profile=T4, gpu="t4", model=QWEN3_1_7B)
+    report = preflight(
+        one_step, profile=T4, gpu="t4", model=QWEN3_1_7B, backend="unsloth"
+    )
     case, memory = (limit, 8 * rounds), report.estimate.memory
     low[case], high[case] = memory.low, memory.high
     minutes[case] = report.estimate.minutes.total

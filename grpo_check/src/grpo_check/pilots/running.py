@@ -285,7 +285,7 @@ def pilot_file(
         if not (run.model.name or run.config):
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
         if run.tokenizer is None:
-            raise CourseError(f"{run.model.fault or run.unread['tokenizer']}.")
+            raise CourseError(f"{run.model.fault or run.model.unseen or run.unread['tokenizer']}.")
         warnings = warnings_of(run, wanted)
         policy = _policy(run, adapter)
         return report_on(run, warnings, policy, prompts=prompts, correct=None, price=price, seed=seed)

@@ -11,6 +11,7 @@ of ``accelerate launch``. The file becomes a mapping, the mapping becomes `Value
 rewards that they name these become a `PlannedRun`.
 """
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -49,7 +50,9 @@ def read_config_file(path: Path) -> dict:
         near = [other.name for other in path.parent.glob("*.y*ml")]
         raise CourseError(f"There is no file {str(path)!r}.{did_you_mean(path.name, near)}")
     try:
-        config = load_yaml(path)
+        config = load_yaml(path) if path.suffix != ".toml" else tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise CourseError(f"{path} is not valid TOML: {error}.") from error
     except UnicodeDecodeError as error:
         raise CourseError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
     except yaml.YAMLError as error:
@@ -58,6 +61,10 @@ def read_config_file(path: Path) -> dict:
         hint = "one 'name: value' per line, such as 'learning_rate: 1.0e-5'; YAML reads yes, no, on and off as booleans"
         raise CourseError(f"{path} contains {config!r:.60}, not a mapping of names to values. Write {hint}.")
     refuse_foreign(path, config)
+    if path.suffix == ".toml":
+        raise CourseError(
+            f"{path} is TOML, and trl grpo reads YAML. Write its settings under TRL's names into a .yaml."
+        )
     return config
 
 
@@ -159,13 +166,15 @@ def _read_yaml(path: Path, changes: dict) -> _Source:
     require("preflight", OF_A_RUN)
     values, of_launch, notes = values_of(config, changes)
     keys, for_trl = values.usable, not notes
-    rank = keys.get("lora_r", 16) if keys.get("use_peft") or ("lora_r" in keys and not for_trl) else 0
     loading = {
         "load_in_4bit": keys.get("load_in_4bit", False),
-        "lora_rank": rank if rank or for_trl else None,  # a script of one's own may make an adapter
+        "lora_rank": keys.get("lora_r", 16) if keys.get("use_peft") else 0,
         "dtype": keys.get("dtype", "float32"),
         "processes": of_launch.get("num_processes"),
     }
+    if not for_trl:  # a script of one's own loads the model in its own way
+        loading = {name: keys.get(key) for name, key in (("load_in_4bit",) * 2, ("dtype",) * 2)}
+        loading["lora_rank"] = keys.get("lora_r") if any(loading.values()) else None
     names_rewards = for_trl and not values.given.get("reward_funcs")
     return _Source(values, keys.get("model_name_or_path") or "", loading, names_rewards, notes=notes)
 

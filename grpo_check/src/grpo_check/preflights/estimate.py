@@ -166,16 +166,16 @@ def estimate_memory(
     generated_at_once: int,
     prompt_tokens: int,
     completion_tokens: int,
-    dtype: str = "bfloat16",
-    load_in_4bit: bool = True,
-    lora_rank: int = 16,
+    dtype: str = "float32",
+    load_in_4bit: bool = False,
+    lora_rank: int = 0,
     optim: str = "adamw_torch",
     gradient_checkpointing: bool = True,
     beta: float = 0.0,
     device: str = "gpu",
     backend: str = "transformers",
 ) -> Memory:
-    """Bytes that a GRPO run takes at its peak, on one device.
+    """Bytes that a GRPO run takes at its peak, on one device. The defaults are plain TRL's: all weights, in fp32.
 
     Args:
         sizes: of the model, from `model_sizes`.
@@ -211,7 +211,8 @@ def estimate_memory(
     `autotune_batch_and_chunks`); all of it is counted.
 
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
-    >>> memory = estimate_memory(small, batch=8, generated_at_once=32, prompt_tokens=256, completion_tokens=256)
+    >>> memory = estimate_memory(small, batch=8, generated_at_once=32, prompt_tokens=256, completion_tokens=256,
+    ...                          dtype="bfloat16", load_in_4bit=True, lora_rank=16)
     >>> f"{memory.gib:.1f}", f"{memory.parts['base'] / GIB:.2f}"
     ('3.4', '0.67')
 
@@ -278,14 +279,14 @@ def estimate_minutes(
     generated_at_once: int,
     prompt_tokens: int,
     completion_tokens: int,
-    dtype: str = "bfloat16",
-    load_in_4bit: bool = True,
-    lora_rank: int = 16,
+    dtype: str = "float32",
+    load_in_4bit: bool = False,
+    lora_rank: int = 0,
     gradient_checkpointing: bool = True,
     num_iterations: int = 1,
     products: str | None = None,
 ) -> Minutes:
-    """Minutes of training; without vLLM, evaluation, saving, or slow rewards.
+    """Minutes of training; without vLLM, evaluation, saving, or slow rewards. The defaults are those of plain TRL.
 
     Args:
         sizes: of the model, from `model_sizes`.
@@ -312,7 +313,8 @@ def estimate_minutes(
 
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
     >>> minutes = estimate_minutes(small, hardware="t4", steps=100, completions_per_step=32, generated_at_once=32,
-    ...                            prompt_tokens=256, completion_tokens=256)
+    ...                            prompt_tokens=256, completion_tokens=256, dtype="bfloat16", load_in_4bit=True,
+    ...                            lora_rank=16)
     >>> f"{minutes.generating:.0f}", f"{minutes.learning:.0f}"
     ('28', '9')
 

@@ -3,6 +3,7 @@
 It imports nothing of TRL, so that a config of another tool is recognized at once.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from grpo_core.errors import CourseError
@@ -63,6 +64,8 @@ MEANT = {
     "use_liger_kernel": "use_liger_loss use_liger",
     "dtype": "torch_dtype",
 }
+#: What older releases of TRL had.
+REMOVED = ("max_prompt_length", "warmup_ratio", "overwrite_output_dir", "vllm_device")
 SYNONYMS = {name: meant for meant, names in MEANT.items() for name in names.split()}
 #: The keys of open-r1's own training script, whose configs have TRL's keys otherwise.
 OF_OPEN_R1 = {
@@ -106,6 +109,19 @@ def _has(config: object, path: list[str]) -> bool:
             return False
         config = config[names[name]]
     return True
+
+
+def in_trl(name: str, valid: Collection[str]) -> str:
+    """A name that TRL does not have, with what TRL calls it, if it has another name for it.
+
+    >>> in_trl("kl_coef", {"beta"}), in_trl("training.lr", {"learning_rate"}), in_trl("lora.rank", {"lora_r"})
+    ('kl_coef (beta in TRL)', 'training.lr (learning_rate in TRL)', 'lora.rank (lora_r in TRL)')
+    """
+    last = name.rpartition(".")[2]
+    meant = SYNONYMS.get(name.replace(".", "_")) or SYNONYMS.get(last, "")
+    if meant in valid:
+        return f"{name} ({meant} in TRL)"
+    return f"{name} (removed from TRL)" if last in REMOVED else name
 
 
 def refuse_foreign(path: Path, config: dict) -> None:

@@ -6,7 +6,7 @@ from grpo_core.errors import did_you_mean
 
 from ..findings import Finding
 from ..rule import Rule, adding_to, found
-from .foreign import OF_OPEN_R1, SYNONYMS
+from .foreign import OF_OPEN_R1, SYNONYMS, in_trl
 from .planned import PlannedRun
 from .values import Values, kinds_of
 
@@ -31,6 +31,7 @@ _ADVICE = {
     "max_prompt_length": "filter the dataset, because TRL no longer truncates prompts.",
     "warmup_ratio": "write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
     "overwrite_output_dir": "give each run its own output_dir.",
+    "vllm_device": "remove it: TRL runs vLLM in the training process, or uses a server (vllm_mode).",
     "tokenizer": "pass processing_class=tokenizer to GRPOTrainer.",
     **dict.fromkeys(
         ("max_seq_length", "max_seq_len", "sequence_len", "max_length", "max_model_len"),
@@ -57,20 +58,21 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     what, why = ("a key that trl grpo knows", _UNKNOWN_KEY) if values.from_yaml else ("an argument of GRPOConfig", "")
     unknown = {name: _advice(values, name) for name in values.given if name not in values.hints}
     of_open_r1 = [name for name in unknown if values.from_yaml and name in OF_OPEN_R1]
-    strange = [name for name, advice in unknown.items() if not advice and name not in of_open_r1]
-    if not values.from_yaml or len(strange) < _FEWEST_OF_A_SCRIPT:
-        strange = []
-    for name in [name for name in unknown if name not in (*of_open_r1, *strange)]:
+    others = [name for name in unknown if name not in of_open_r1]
+    strange = [name for name in others if not unknown[name]]
+    of_a_script = others if values.from_yaml and len(strange) >= _FEWEST_OF_A_SCRIPT else []
+    for name in [name for name in others if name not in of_a_script]:
         guess = did_you_mean(str(name), values.hints, SIMILAR)
         yield found(f"{name!r} is not {what}.", unknown[name] or f"correct or remove it.{guess}", why=why)
     if of_open_r1:
         fix = "remove them for trl grpo. If open-r1's script reads this file, only the other findings count."
         why = "trl grpo passes them to accelerate launch, which stops with a usage message."
-        yield found(f"only open-r1's training script knows the keys {', '.join(of_open_r1)}.", fix, why=why)
-    if strange:
+        yield found(f"only open-r1's training script knows {', '.join(of_open_r1)}.", fix, why=why)
+    if of_a_script:
         why = "trl grpo passes them to accelerate launch, which stops with a usage message."
         fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct them."
-        yield found(f"{', '.join(strange)} are not keys that trl grpo knows.", fix, why=why)
+        named = ", ".join(in_trl(name, values.hints) for name in of_a_script)
+        yield found(f"trl grpo does not know the keys {named}.", fix, why=why)
 
 
 def _advice(given: Values, name: str) -> str:

@@ -77,7 +77,8 @@ def tokenizer_of(model: Model) -> "tuple[PreTrainedTokenizerBase | None, str]":
     from transformers import AutoTokenizer
 
     if not model.config:
-        return None, model.unseen or ("the model cannot be loaded" if model.fault else "no model given")
+        unseen = "the model could not be looked up" if model.unseen else "no model given"
+        return None, "the model cannot be loaded" if model.fault else unseen
     try:
         tokenizer = _load(AutoTokenizer, model.name)
     except CourseError as error:
@@ -96,7 +97,7 @@ def _load(kind: type, name: str) -> object:
     except (ValueError, KeyError, OSError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         if not here and _nobody_answered(error):
-            why = reason if asks else "the Hub cannot be reached, or HF_HUB_OFFLINE is set"
+            why = reason if asks else "the Hub cannot be reached (or HF_HUB_OFFLINE is set)"
             raise UnreachableError(f"{name!r} is not on this machine, and {why}") from error
         raise CourseError(f"model={name!r} cannot be loaded: {reason}") from error
 

@@ -47,7 +47,8 @@ rule = adding_to(RULES, needs=("rewards",))
 def no_rewards(run: PlannedRun) -> Iterator[Finding]:
     """The list reward_funcs is empty, and a config file names no reward model either."""
     if not run.rewards:
-        yield found("reward_funcs is empty.")
+        fix = "write reward_funcs: [my_rewards.my_reward] into the file, or pass --reward FILE.py:function."
+        yield found("the run has no rewards.", *([fix] if run.in_terminal else []))
 
 
 @rule(

@@ -7,11 +7,11 @@ that is clear: in a section with nothing but TRL's keys, and in one about the tr
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .foreign import SYNONYMS
+from .foreign import in_trl
 
 #: Sections about the training, whose other keys are named one by one.
 _OF_TRAINING = {"train", "training", "trainer", "grpo", "rl", "grpo_config", "training_args", "training_arguments"}
-_OF_TRAINING |= {"args", "hyperparameters", "lora", "peft", "model", "vllm", "optimization"}
+_OF_TRAINING |= {"args", "hyperparameters", "lora", "peft", "model", "quantization", "vllm", "optimization"}
 #: How the names of sections about something else begin; their keys may have TRL's names: ``eval: {temperature: 0}``.
 _OF_OTHERS = ("eval", "valid", "test", "infer", "judge", "sft", "dpo", "teacher", "reward")
 
@@ -50,7 +50,7 @@ def without_sections(config: dict, names: set[str], others: set[str]) -> Flat:
             unknown.append(section)
             continue
         read.append(section)
-        unknown += [_with_synonym(section, key, names) for key in keys if not known[key]]
+        unknown += [in_trl(f"{section}.{key}", names) for key in keys if not known[key]]
         twice += [name for key, name in known.items() if name and flat.get(name, keys[key]) != keys[key]]
         flat |= {name: keys[key] for key, name in known.items() if name}
     notes = []
@@ -79,9 +79,3 @@ def _meant(section: str, key: str, names: set[str]) -> str:
     """The key of TRL that a key in a section means, "" for none: ``r`` in ``lora`` is ``lora_r``."""
     together = f"{section}_{key}"
     return key if key in names else together if together in names else ""
-
-
-def _with_synonym(section: str, key: str, names: set[str]) -> str:
-    """A key in a section that TRL does not have, and what TRL calls it."""
-    meant = SYNONYMS.get(f"{section}_{key}", "") or SYNONYMS.get(key, "")
-    return f"{section}.{key}{f' ({meant} in TRL)' if meant in names else ''}"

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from ...findings import Finding, in_order
+from ..calling import parts_of
+from ..loading import how_loaded
 from ..report import ProbeReport, Verdict
 from ..trying.trial import OBSERVED, STOPPING, Trial
 from .counts import overpaid, underpaid
@@ -49,6 +51,7 @@ def _records(trial: Trial) -> list[dict]:
 def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
     """How one reward was tried, and what that shows."""
     plan, facts = trial.plan, [one.what.rstrip(".") for one in findings if one.code in FACTS]
+    facts = [how for part in parts_of(trial.reward) if (how := how_loaded(part))] + facts
     if trial.not_judged:
         return Verdict("not judged", not_judged=trial.not_judged)
     if trial.stopped:
