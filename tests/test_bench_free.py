@@ -218,6 +218,21 @@ def test_greedy_answers_of_prompts_that_share_nothing_are_those_of_generate(tiny
 
 
 @pytest.mark.slow
+def test_greedy_answers_of_smollm2_with_examples_are_those_of_generate(real_model):
+    import torch
+    from free.answering import answer
+    from grpo_core.training.generating import generate
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(real_model, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(real_model)
+    framed = with_examples(examples(3, 0))
+    prompts = [framed(row["prompt"]) for row in extraction_rows("orders", 4, "test")]
+    found = answer(model, tokenizer, prompts, max_new_tokens=20)
+    assert [text for (text,) in found] == generate(model, tokenizer, prompts, temperature=0.0, max_new_tokens=20)
+
+
+@pytest.mark.slow
 def test_samples_follow_the_probabilities_of_the_model(tiny):
     """The first token of many samples of one prompt, compared with a plain forward pass."""
     import torch
