@@ -25,6 +25,7 @@ def empty(tmp_path, monkeypatch):
     """No cell has ended, and nothing was begun."""
     monkeypatch.setattr(cells, "STORED", tmp_path / "cells")
     monkeypatch.setattr(cells, "WORK", tmp_path / "work")
+    monkeypatch.setattr(measuring, "WORK", tmp_path / "work")
     return tmp_path
 
 
@@ -138,6 +139,13 @@ def test_the_times_of_all_starts_are_added_also_after_an_error(tmp_path, monkeyp
     assert (found["wall"], found["starts"], found["alone"]) == (20.0, 2, True)
 
 
+def test_all_cells_have_the_number_format_of_the_first(empty, monkeypatch):
+    """Which format is faster is measured, so a busy machine could change it between two cells, or within one."""
+    for faster in ("float32", "bfloat16"):
+        monkeypatch.setattr(measuring.smollm2, "dtype_on", lambda machine, faster=faster: faster)
+        assert measuring.number_format() == "float32"
+
+
 def test_a_cell_next_to_other_work_did_not_run_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(clock.os, "cpu_count", lambda: 2)
     for busy, alone in ((105.0, True), (150.0, False)):
@@ -146,7 +154,7 @@ def test_a_cell_next_to_other_work_did_not_run_alone(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_sft_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+def test_sft_goes_on_from_its_checkpoint(empty, tmp_path, monkeypatch):
     steps = []
 
     def stop_at_eight(seconds):
@@ -166,7 +174,7 @@ def test_sft_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_grpo_trains_once_with_a_control_and_with_other_rows(tmp_path, monkeypatch):
+def test_grpo_trains_once_with_a_control_and_with_other_rows(empty, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "STEPS", 2)
     monkeypatch.setattr(training.smollm2, "fetch", lambda: training.Path(model_path("tiny-qwen3")))
     small = dict(use_unsloth="false", max_prompt_tokens=1000, max_completion_length=8, train_rows=16)

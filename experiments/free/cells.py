@@ -10,15 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benches import ROOT, measured_on
-
-from grpo_utils import smollm2
-from grpo_utils.profiles import CPU
+from benches import measured_on
 
 from . import clock
-from .measuring import Answerer, measure
+from .measuring import WORK, Answerer, measure, number_format
 
-STORED, WORK = Path(__file__).parent / "cells", ROOT / "outputs" / "free"
+STORED = Path(__file__).parent / "cells"
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def run(cell: Cell, arm: Arm) -> dict:
         found = measure(answerer, cell.work, cell.split, cell.seed)
     times = {f"{what}_time": clock.summary(cell.work / f"{what}.json") for what in ("making", "measuring")}
     about = dict(arm=cell.arm, seed=cell.seed, choice=cell.choice, split=cell.split)
-    about |= measured_on() | dict(format=smollm2.dtype_on(CPU))
+    about |= measured_on() | dict(format=number_format())
     about |= dict(imitated=answerer.imitated, checked=answerer.checked) | answerer.about
     clock.write(cell.stored, about | times | found)
     return found

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from benches import ROOT
 from grpo_core.rewards.structured import parse_json, same_json
 
 from grpo_utils import smollm2
@@ -21,6 +22,7 @@ from .prompts import TASK, Frame
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+WORK = ROOT / "outputs" / "free"
 SAMPLED_ROWS, DEV_ROWS = 100, 100
 TOKENS = DECODING["max_new_tokens"]
 AT_ONCE = 80  # answers; a batch takes about a minute
@@ -55,12 +57,23 @@ class Answerer:
     about: dict = field(default_factory=dict)
 
 
+def number_format() -> str:
+    """The number format of all cells on this machine: the one that was faster when the first of them began.
+
+    Which is faster is found by trying, so a busy machine might say something else each time.
+    """
+    kept = WORK / "format.json"
+    if not kept.exists():
+        write(kept, smollm2.dtype_on(CPU))
+    return json.loads(kept.read_text(encoding="utf-8"))
+
+
 def load(adapter: Path | None = None) -> tuple["PreTrainedModel", "PreTrainedTokenizerBase"]:
     """The model in the number format of this machine; with an adapter, as `make real` saves it: merged, in 16 bits."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folder, dtype = smollm2.fetch(), getattr(torch, smollm2.dtype_on(CPU))
+    folder, dtype = smollm2.fetch(), getattr(torch, number_format())
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype if adapter is None else torch.float32)
     if adapter:
         from peft import PeftModel

@@ -14,11 +14,11 @@ from bench_real import curves
 from benches import ROOT
 
 from grpo_utils import smollm2
-from grpo_utils.profiles import CPU, THREADS
+from grpo_utils.profiles import THREADS
 from grpo_utils.real.training import write_project
 
 from .clock import free_cores
-from .measuring import set_threads
+from .measuring import number_format, set_threads
 from .prompts import TASK
 
 STEPS, PROMPTS_PER_STEP = 70, 8  # of GRPO, as in `make real`
@@ -59,7 +59,7 @@ def sft(rows: Sequence[dict], rate: float, passes: int, seed: int, folder: Path)
         completion_only_loss=True,
         optim="adamw_torch",
         use_cpu=True,
-        bf16=smollm2.fast_bf16(),
+        bf16=number_format() == "bfloat16",
         gradient_checkpointing=False,
         save_strategy="steps",
         save_steps=5,
@@ -69,7 +69,7 @@ def sft(rows: Sequence[dict], rate: float, passes: int, seed: int, folder: Path)
         disable_tqdm=True,
         seed=seed,
     )
-    model = AutoModelForCausalLM.from_pretrained(smollm2.fetch(), dtype=getattr(torch, smollm2.dtype_on(CPU)))
+    model = AutoModelForCausalLM.from_pretrained(smollm2.fetch(), dtype=getattr(torch, number_format()))
     tokenizer = AutoTokenizer.from_pretrained(smollm2.fetch())
     shown = [dict(prompt=row["prompt"], completion=[dict(role="assistant", content=row["answer"])]) for row in rows]
     peft = LoraConfig(task_type="CAUSAL_LM", **LORA)
@@ -103,7 +103,11 @@ def grpo(
             model_name_or_path=(start or smollm2.fetch()).resolve(), output_dir=run, dataset_name=TASK, seed=seed
         )
         given |= dict(
-            bf16=str(smollm2.fast_bf16()).lower(), max_steps=STEPS, save_steps=2, save_total_limit=1, eval_rows=8
+            bf16=str(number_format() == "bfloat16").lower(),
+            max_steps=STEPS,
+            save_steps=2,
+            save_total_limit=1,
+            eval_rows=8,
         )
         words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
         paths = [ROOT, ROOT / "experiments", *filter(None, [os.environ.get("PYTHONPATH")])]
