@@ -10,7 +10,7 @@ import benches
 import pytest
 from course import ROOT
 
-EXPERIMENTS = {"experiments", *(path.stem for path in (ROOT / "experiments").glob("*.py"))}
+EXPERIMENTS = {"experiments", "free", *(path.stem for path in (ROOT / "experiments").glob("*.py"))}
 
 
 def test_a_bench_continues_where_it_stopped(tmp_path):

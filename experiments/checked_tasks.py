@@ -1,0 +1,293 @@
+"""Tasks with a program that checks an answer and no answer to imitate: most prompts have thousands of right ones.
+
+A check says which parts of an answer are right; the answer is right if all of them are. The parts can be rewards.
+"""
+
+import random
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import combinations
+
+from grpo_core.rewards.structured import parse_json
+
+Parts = dict[str, bool]
+MOST_WORDS = 14
+LONGEST = 1000  # characters; a longer text is wrong in every part
+EVERYDAY = (
+    "river bread window garden teacher bicycle winter music letter kitchen forest doctor train summer picture "
+    "horse bridge island market candle mirror pencil blanket engine basket farmer village mountain coffee "
+    "hammer ladder school dinner flower planet pocket rabbit singer ticket tunnel valley violin wagon whistle "
+    "lantern harbor cousin castle button pillow spoon shadow storm ribbon puzzle parcel orange needle monkey"
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """``draw`` makes what a prompt says, ``ask`` its text, and ``check`` the parts of an answer.
+
+    ``shown`` has examples: what was drawn, with an answer that we wrote. ``solver`` says whether a program could write
+    right answers without a model, so that SFT had something to imitate.
+    """
+
+    draw: Callable[[random.Random], dict]
+    ask: Callable[..., str]
+    check: Callable[..., Parts]
+    shown: tuple[tuple[dict, str], ...]
+    solver: bool
+
+    def rows(self, count: int, seed: int = 0) -> list[dict]:
+        """``count`` different prompts with what was drawn for them."""
+        draw, rows = random.Random(seed), {}
+        while len(rows) < count:
+            drawn = self.draw(draw)
+            rows.setdefault(self.ask(**drawn), drawn)
+        return [dict(prompt=[dict(role="user", content=asked)], drawn=drawn) for asked, drawn in rows.items()]
+
+    def examples(self) -> list[dict]:
+        """The examples as turns of a chat."""
+        turns = []
+        for drawn, answer in self.shown:
+            turns += [dict(role="user", content=self.ask(**drawn)), dict(role="assistant", content=answer)]
+        return turns
+
+    def parts(self, text: str, drawn: dict) -> Parts:
+        """Which parts of an answer are right; none of a text that is far too long."""
+        found = self.check(text[:LONGEST].strip(), **drawn)
+        return {part: right and len(text) <= LONGEST for part, right in found.items()}
+
+
+# One sentence
+
+
+def ask_sentence(words: list[str]) -> str:
+    return f"Write one sentence of at most {MOST_WORDS} words. It must contain the words {', '.join(words)}."
+
+
+def check_sentence(text: str, words: list[str]) -> Parts:
+    """The three words, the length, and the form of one sentence.
+
+    >>> check_sentence("The rabbit ate bread near the river.", ["river", "bread", "rabbit"])
+    {'words': True, 'length': True, 'sentence': True}
+    >>> check_sentence("Rabbit, bread, river", ["river", "bread", "rabbit"])
+    {'words': True, 'length': True, 'sentence': False}
+    """
+    said = re.findall(r"[a-z']+", text.lower())
+    form = re.fullmatch(r"[A-Z][^.!?\n:]*[.!?]", text) is not None
+    return dict(words=set(words) <= set(said), length=0 < len(said) <= MOST_WORDS, sentence=form)
+
+
+# A shopping list
+
+
+def draw_basket(draw: random.Random) -> dict:
+    """Six items with prices, and a budget that about a third of all threes keep to."""
+    items = draw.sample(EVERYDAY.split(), 6)
+    prices = {item: draw.randint(2, 20) for item in items}
+    totals = sorted(map(sum, combinations(prices.values(), 3)))
+    return dict(prices=prices, budget=totals[len(totals) // 3])
+
+
+def ask_basket(prices: dict[str, int], budget: int) -> str:
+    listed = ", ".join(f"{item} {price}" for item, price in prices.items())
+    return (
+        f"Prices in euros: {listed}.\nChoose three different items that cost at most {budget} euros together. Answer "
+        "with one line of JSON that has the three items as keys and their prices as values."
+    )
+
+
+def check_basket(text: str, prices: dict[str, int], budget: int) -> Parts:
+    """One JSON object, three of the items with their prices, and a total within the budget.
+
+    >>> check_basket('{"pen": 2, "cup": 3, "hat": 4}', {"pen": 2, "cup": 3, "hat": 4, "bag": 9}, 10)
+    {'object': True, 'items': True, 'budget': True}
+    >>> check_basket('{"pen": 1, "cup": 3, "hat": 4}', {"pen": 2, "cup": 3, "hat": 4, "bag": 9}, 10)
+    {'object': True, 'items': False, 'budget': False}
+    """
+    try:
+        said = parse_json(text)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict) or "\n" in text:
+        return dict(object=False, items=False, budget=False)
+    real = len(said) == 3 and all(item in prices and repr(price) == repr(prices[item]) for item, price in said.items())
+    return dict(object=True, items=real, budget=real and sum(said.values()) <= budget)
+
+
+# A query
+
+TABLE = "people(name, city, age)"
+NAMES = ["Ann", "Ben", "Carl", "Dora", "Emil", "Fay", "Gus", "Hana", "Ivan", "June"]
+CITIES = ("Rome", "Oslo", "Lima")
+
+
+def draw_query(draw: random.Random) -> dict:
+    """Five people, and those of them that a condition on city or age finds."""
+    people = [[name, draw.choice(CITIES), draw.randint(18, 70)] for name in draw.sample(NAMES, 5)]
+    while True:
+        city, age = draw.choice(CITIES), draw.randint(25, 60)
+        from_city = [name for name, lives, _ in people if lives == city]
+        older, younger = ([name for name, _, has in people if (has - age) * sign > 0] for sign in (1, -1))
+        wanted = draw.choice([from_city, older, younger])
+        if 1 <= len(wanted) <= 3:
+            return dict(people=people, wanted=wanted)
+
+
+def ask_query(people: list[list], wanted: list[str]) -> str:
+    rows = "\n".join(", ".join(map(str, row)) for row in people)
+    return (
+        f"The SQLite table {TABLE} has these rows:\n{rows}\nWrite one SELECT query on one line that returns the name "
+        f"of {' and '.join(wanted)} and of nobody else. The query must not contain a name."
+    )
+
+
+def check_query(text: str, people: list[list], wanted: list[str]) -> Parts:
+    """One SELECT that runs, the result, and that no name is written into the query.
+
+    >>> people = [["Ann", "Rome", 30], ["Ben", "Oslo", 50]]
+    >>> check_query("SELECT name FROM people WHERE age < 40", people, ["Ann"])
+    {'runs': True, 'result': True, 'no names': True}
+    >>> check_query("SELECT name FROM people WHERE name = 'Ann'", people, ["Ann"])
+    {'runs': True, 'result': True, 'no names': False}
+    >>> check_query("DROP TABLE people", people, ["Ann"])
+    {'runs': False, 'result': False, 'no names': False}
+    """
+    one_line = re.fullmatch(r"select\b[^\n;]*\bfrom\s+people\b[^\n;]*;?", text, re.IGNORECASE)
+    found = run_query(text, people) if one_line else None
+    result = found is not None and sorted(found) == sorted((name,) for name in wanted)
+    hidden = found is not None and not any(name.lower() in text.lower() for name in NAMES)
+    return {"runs": found is not None, "result": result, "no names": hidden}
+
+
+def _only_reading(action: int, _: str | None, function: str | None, *others: object) -> int:
+    """SQLite's answer to each thing that a query wants to do. Other functions could fill the memory."""
+    reads = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
+    harmless = action == sqlite3.SQLITE_FUNCTION and function in ("like", "min", "max", "count", "length", "lower")
+    return sqlite3.SQLITE_OK if reads or harmless else sqlite3.SQLITE_DENY
+
+
+def run_query(text: str, people: list[list]) -> list[tuple] | None:
+    """The rows of a query, or None if it fails, writes, or takes more than some thousand steps."""
+    with closing(sqlite3.connect(":memory:")) as base:
+        base.execute("CREATE TABLE people (name TEXT, city TEXT, age INTEGER)")
+        base.executemany("INSERT INTO people VALUES (?, ?, ?)", people)
+        base.commit()
+        base.set_authorizer(_only_reading)
+        base.set_progress_handler(lambda: 1, 10_000)  # not 0 stops the query
+        try:
+            return [row for row in base.execute(text).fetchmany(20) if all(isinstance(value, str) for value in row)]
+        except (sqlite3.Error, sqlite3.Warning):
+            return None
+
+
+# Words with a letter, and a sum
+
+
+def ask_letter(letter: str) -> str:
+    return f"Write five different words that start with the letter {letter}, on one line, separated by commas."
+
+
+def check_letter(text: str, letter: str) -> Parts:
+    """Five words between commas, all different, all with the letter.
+
+    >>> check_letter("bread, boat, bird, bell, bus", "b")
+    {'form': True, 'different': True, 'letter': True}
+    >>> check_letter("bread, boat, bread, cat, bus", "b")
+    {'form': True, 'different': False, 'letter': False}
+    """
+    said = [word.strip().lower() for word in text.removesuffix(".").split(",")]
+    form = len(said) == 5 and all(re.fullmatch(r"[a-z]{2,}", word) for word in said)
+    return dict(
+        form=form, different=form and len(set(said)) == 5, letter=form and all(word[0] == letter for word in said)
+    )
+
+
+def ask_sum(total: int) -> str:
+    return f"Write {total} as a sum of three different whole numbers above 1, on one line such as 2 + 3 + 4 = 9."
+
+
+def check_sum(text: str, total: int) -> Parts:
+    """The form of an equation, three different numbers above 1, and the total.
+
+    >>> check_sum("5 + 8 + 7 = 20", 20), check_sum("5 + 5 + 10 = 20", 20)["different"]
+    ({'form': True, 'different': True, 'total': True}, False)
+    """
+    found = re.fullmatch(r"(\d{1,3}) \+ (\d{1,3}) \+ (\d{1,3}) = (\d{1,4})", text)
+    numbers, named = ([int(one) for one in found.groups()[:3]], int(found[4])) if found else ([], 0)
+    different = len(set(numbers)) == 3 and min(numbers) > 1
+    return dict(form=bool(found), different=different, total=bool(found) and sum(numbers) == named == total)
+
+
+PEOPLE = (
+    [["Ann", "Rome", 31], ["Ben", "Oslo", 64], ["Gus", "Rome", 22], ["Fay", "Lima", 45], ["June", "Oslo", 58]],
+    [["Emil", "Lima", 40], ["Hana", "Rome", 19], ["Carl", "Lima", 33], ["Dora", "Oslo", 27], ["Ivan", "Rome", 52]],
+    [["Fay", "Oslo", 24], ["Carl", "Rome", 36], ["June", "Lima", 61], ["Ann", "Lima", 29], ["Ben", "Rome", 47]],
+)
+TASKS = {
+    "sentence": Task(
+        lambda draw: dict(words=draw.sample(EVERYDAY.split(), 3)),
+        ask_sentence,
+        check_sentence,
+        (
+            (dict(words=["kettle", "sister", "rain"]), "My sister filled the kettle while the rain fell."),
+            (dict(words=["camel", "road", "hat"]), "A camel on the dusty road ate my new hat."),
+            (dict(words=["glass", "uncle", "ship"]), "On the old ship, my uncle drank a glass of water."),
+        ),
+        solver=False,
+    ),
+    "basket": Task(
+        draw_basket,
+        ask_basket,
+        check_basket,
+        (
+            (
+                dict(prices=dict(kettle=9, hat=14, glass=3, map=5, drum=18, scarf=7), budget=16),
+                '{"glass": 3, "map": 5, "scarf": 7}',
+            ),
+            (
+                dict(prices=dict(rope=4, lamp=12, soap=2, fan=20, brush=6, tent=16), budget=14),
+                '{"rope": 4, "soap": 2, "brush": 6}',
+            ),
+            (
+                dict(prices=dict(clock=15, plate=8, comb=3, chair=19, vase=10, towel=6), budget=19),
+                '{"plate": 8, "comb": 3, "towel": 6}',
+            ),
+        ),
+        solver=True,
+    ),
+    "query": Task(
+        draw_query,
+        ask_query,
+        check_query,
+        (
+            (dict(people=PEOPLE[0], wanted=["Ann", "Gus"]), "SELECT name FROM people WHERE city = 'Rome'"),
+            (dict(people=PEOPLE[1], wanted=["Emil", "Ivan"]), "SELECT name FROM people WHERE age > 35"),
+            (dict(people=PEOPLE[2], wanted=["Fay"]), "SELECT name FROM people WHERE age < 26"),
+        ),
+        solver=True,
+    ),
+    "letter": Task(
+        lambda draw: dict(letter=draw.choice("abcdefghilmnoprstw")),
+        ask_letter,
+        check_letter,
+        (
+            (dict(letter="j"), "jacket, jelly, juice, jump, jungle"),
+            (dict(letter="k"), "kettle, king, kite, kitchen, knee"),
+            (dict(letter="v"), "valley, van, vase, village, voice"),
+        ),
+        solver=True,
+    ),
+    "sum": Task(
+        lambda draw: dict(total=draw.randint(12, 99)),
+        ask_sum,
+        check_sum,
+        (
+            (dict(total=18), "3 + 6 + 9 = 18"),
+            (dict(total=41), "20 + 15 + 6 = 41"),
+            (dict(total=75), "40 + 22 + 13 = 75"),
+        ),
+        solver=True,
+    ),
+}

@@ -1,0 +1,144 @@
+"""Tasks with a check and no answers: their examples are right, tricks are not, and no answer breaks a check."""
+
+import random
+
+import bench_checked
+import pytest
+from checked_tasks import TASKS, Task, check_letter, check_query, check_sentence, check_sum, run_query
+from hypothesis import given
+from hypothesis import strategies as st
+
+EACH = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+PEOPLE = [["Ann", "Rome", 30], ["Ben", "Oslo", 50], ["Fay", "Rome", 41]]
+
+
+@EACH
+def test_the_examples_are_right_and_differ_from_the_prompts(task: Task):
+    for drawn, answer in task.shown:
+        assert all(task.parts(answer, drawn).values()), task.parts(answer, drawn)
+    asked = {row["prompt"][-1]["content"] for row in task.rows(16)}
+    assert len(asked) == 16 and not asked & {turn["content"] for turn in task.examples()}
+
+
+@EACH
+def test_the_same_seed_draws_the_same_prompts(task: Task):
+    assert task.rows(5) == task.rows(5) != task.rows(5, seed=1)
+
+
+@EACH
+@given(text=st.text(max_size=80))
+def test_no_text_breaks_a_check(task: Task, text: str):
+    (row,) = task.rows(1)
+    parts = task.parts(text, row["drawn"])
+    assert parts and all(type(right) is bool for right in parts.values())
+
+
+@EACH
+def test_a_text_that_goes_on_and_on_is_wrong_in_every_part(task: Task):
+    for drawn, answer in task.shown:
+        assert not any(task.parts(answer + " " * 2000, drawn).values())
+
+
+def test_every_basket_has_a_right_answer():
+    for row in TASKS["basket"].rows(50):
+        cheapest = sorted(row["drawn"]["prices"].items(), key=lambda pair: pair[1])[:3]
+        answer = "{" + ", ".join(f'"{item}": {price}' for item, price in cheapest) + "}"
+        assert all(TASKS["basket"].parts(answer, row["drawn"]).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("river bread rabbit.", "sentence"),
+        ("The river has bread and the rabbit sleeps. It rains.", "sentence"),
+        ("Here is a sentence: the river has bread and a rabbit.", "sentence"),
+        ("The rivers have bread for the rabbit.", "words"),
+        ("The river " + "very " * 11 + "bread rabbit.", "length"),
+    ],
+)
+def test_a_trick_with_the_sentence_is_wrong_in_one_part(text, wrong):
+    parts = check_sentence(text, ["river", "bread", "rabbit"])
+    assert [name for name, right in parts.items() if not right] == [wrong]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT name FROM people WHERE name = 'Ann' OR name = 'Fay'",
+        "SELECT 'Ann' FROM people",
+        "SELECT name FROM people WHERE city = 'Rome'; DROP TABLE people",
+        "SELECT * FROM people WHERE city = 'Rome'",
+        "SELECT name FROM people",
+        "The query is SELECT name FROM people WHERE city = 'Rome'",
+        "SELECT name FROM people WHERE city = 'Rome'\nLIMIT 2",
+    ],
+)
+def test_a_query_that_is_not_an_answer_is_not_right(text):
+    assert not all(check_query(text, PEOPLE, ["Ann", "Fay"]).values())
+
+
+def test_a_query_can_neither_write_nor_run_for_long_nor_fill_the_memory():
+    many = ", ".join(f"people p{n}" for n in range(12))
+    for text in (
+        "DELETE FROM people",
+        "ATTACH 'file' AS other",
+        "SELECT name FROM people WHERE length(hex(zeroblob(900000000))) > 1",
+        f"SELECT count(*) FROM {many}",
+    ):
+        assert run_query(text, PEOPLE) is None
+    assert run_query("SELECT name FROM people WHERE city LIKE 'R%'", PEOPLE) == [("Ann",), ("Fay",)]
+
+
+def test_lists_and_sums_are_read_as_a_whole():
+    assert not any(check_letter("bread, boat, bird, bell", "b").values())
+    assert not check_letter("b, boat, bird, bell, bus", "b")["form"]
+    assert not check_sum("2 + 3 + 4 = 9 and so on", 9)["form"]
+    assert not check_sum("2 + 3 + 4 = 10", 10)["total"] and not check_sum("1 + 3 + 5 = 9", 9)["different"]
+
+
+def test_a_drawn_sum_can_be_written():
+    totals = [TASKS["sum"].draw(random.Random(seed))["total"] for seed in range(50)]
+    assert min(totals) >= 2 + 3 + 4
+
+
+# The bench
+
+
+def pilot(task="sentence", examples=3, greedy="0001" * 16, sampled=(1, 0, 0, 0) * 8):
+    (row,) = TASKS[task].rows(1)
+    parts = TASKS[task].parts("", row["drawn"])
+    more = dict(parts=dict.fromkeys(parts, 0.5), most_common_start=0.25)
+    return dict(task=task, examples=examples, greedy=greedy, sampled=list(sampled)) | more
+
+
+@pytest.mark.parametrize(
+    ("greedy", "sampled", "verdict"),
+    [
+        ("0001" * 16, (1, 0, 0, 0) * 8, "yes"),
+        ("0111" * 16, (1, 0, 0, 0) * 8, "no: examples already solve it"),
+        ("0000" * 16, (0,) * 32, "no: hardly a sample is right"),
+        ("0001" * 16, (1,) * 32, "no: too many groups hold a right sample"),
+    ],
+)
+def test_a_task_fits_if_examples_fail_and_some_groups_hold_a_right_sample(greedy, sampled, verdict):
+    rows = [pilot(examples=count, greedy=greedy, sampled=sampled) for count in (0, 3)]
+    assert bench_checked.fits(rows) == verdict
+    assert bench_checked.fits(rows[:1]) == bench_checked.NOT_YET
+
+
+def test_a_pilot_is_judged_part_by_part():
+    (drawn, right), _, _ = TASKS["sum"].shown
+    rows = [dict(drawn=drawn)] * 2
+    found = bench_checked.judged("sum", rows, [[right], ["18"]], [[right] * 4 + ["1 + 2 + 15 = 18"] * 4])
+    assert (found["greedy"], found["sampled"]) == ("10", [4])
+    assert found["parts"] == dict(form=1.0, different=0.5, total=1.0)
+
+
+def test_the_page_names_every_pilot_and_what_is_missing():
+    text = bench_checked.section(dict(rows=[]))
+    assert text.count(f"| {bench_checked.NOT_YET} |") == len(bench_checked.RUNS)
+    about = dict(date="d", processor="p", python="3", versions=dict(trl="1"))
+    text = bench_checked.section(about | dict(rows=[pilot(examples=0), pilot()]))
+    assert "| sentence | 3 | 0.250 | 0.031 | 0.250 | words 0.50, length 0.50, sentence 0.50 | 0.25 |" in text
+    assert "- sentence: yes" in text
+    assert len({line.count("|") for line in text.splitlines() if line.startswith("|")}) == 1
