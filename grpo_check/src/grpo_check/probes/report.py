@@ -81,7 +81,9 @@ class ProbeReport(Report):
         """The verdict, and for each reward how it was tried and what was found."""
         lines = []
         if len(self.verdicts) > 1:
-            lines = [f"{_word(self, bool(self.not_judged))}: {len(self.verdicts)} rewards, one of which may be a sum."]
+            summed = list(self.verdicts)[-1].startswith("sum of ")
+            tried = f"{len(self.verdicts) - summed} rewards{' and their sum' if summed else ''}"
+            lines = [f"{_word(self, bool(self.not_judged))}: {tried}."]
         for name, verdict in self.verdicts.items():
             found = self.keeping(lambda one, name=name: one.subject == name and one.severity != "note")
             word = _word(found, bool(verdict.not_judged))

@@ -30,7 +30,7 @@ def choose_form(trial: Trial, asked: bool) -> Plan:
     plan = trial.plan
     forms = (plan.form,) if asked else tuple(dict.fromkeys([*FORMS, *forms_of(trial.reward)]))
     if trial.most is not None and not asked:
-        forms = tuple(dict.fromkeys([*forms_of(trial.reward), *FORMS]))[: max(trial.most // 12, 1)]
+        forms = tuple(dict.fromkeys([*forms_of(trial.reward), *FORMS]))[: max(trial.most // 20, 1)]
     options = [replace(plan, form=form) for form in forms]
     scores = _scores(trial, options)
     if not any(_stands_out(*three) for three in scores) and trial.most is None:
@@ -88,6 +88,8 @@ def _fitting(trial: Trial, plan: Plan) -> Plan:
     """The plan without its own answers that the reward does not accept (a task may have no decimals)."""
     if not plan.own_golds:
         return plan
+    if trial.most is not None:  # the calls are for the completions
+        return plan.of_golds([0])
     fits = [_margin(*_scores(trial, [plan.of_golds([i])])[0])[1] for i in range(len(plan.golds))]
     refused = tuple(gold for gold, fit in zip(plan.golds, fits, strict=True) if not fit)
     return replace(plan.of_golds([i for i, fit in enumerate(fits) if fit]), refused=refused) if any(fits) else plan
