@@ -63,7 +63,7 @@ def sources() -> list[Path]:
 
     The files in a template's lib/ are copies of others.
     """
-    folders, faults = ("grpo_utils", "grpo_check/src", "templates", "notebooks/source"), "probes/examples.py"
+    folders, faults = ("grpo_utils", "grpo_check/src", "templates", "notebooks/source"), "judging/examples.py"
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if path.parent.name != "lib"]
     return [path for path in paths if "test_" not in path.name and not str(path).endswith(faults)]
 

@@ -39,7 +39,7 @@ _SYNONYMS = "Your words"
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]+\)")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
-_PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*[.,:;!?]?$")
+_PLAIN_WORD = re.compile(r"^[A-Za-z][A-Za-z'’-]*[.,:;!?]?$")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception): ")
 #: What the commands in the pages begin with.
 _COMMANDS = frozenset(re.findall(r"\S+", "axolotl curl grep hf pip py-spy python python3 ray swift trl uv vllm which"))
@@ -131,7 +131,7 @@ def _synonyms() -> dict[str, set[str]]:
     for section in _all_sections():
         if section[0].heading == _SYNONYMS:
             said, _, entries = section[0].text.partition("\n")
-            for anchor in re.findall(r"#([^()\s]+)\)", entries):
+            for anchor in re.findall(r"#([^#()\s]+)\)", entries):
                 found.setdefault(anchor, set()).update(_words(said))
     return found
 
@@ -290,7 +290,8 @@ def _title(section: tuple[Part, ...]) -> frozenset[str]:
 
 def _words(text: str) -> frozenset[str]:
     """The words of a text that say something, without links and paths, and without the plural's s."""
-    text = re.sub(r"\]\([^()\s]+\)|\S*/\S*/\S*", " ", text).casefold()
+    parts = re.sub(r"\]\([^()\s]+\)", " ", text).casefold().split()
+    text = " ".join(part for part in parts if part.count("/") < 2)
     found = frozenset(word.removesuffix("s") for word in _WORD.findall(text))
     return frozenset(word for word in found - _COMMON if not word.endswith("error"))
 

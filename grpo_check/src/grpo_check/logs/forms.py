@@ -256,7 +256,7 @@ def _pairs_in(text: str) -> dict[str, str]:
     """The metrics in a printed dictionary, if a trainer printed it."""
     if not any(f"{name}'" in text or f'{name}"' in text for name in _OF_A_TRAINER):
         return {}
-    pairs = {re.sub(r"\s*\n\s*", "", match[2]): match[4] or match[5] for match in _PAIR.finditer(text)}
+    pairs = {"".join(map(str.strip, match[2].split("\n"))): match[4] or match[5] for match in _PAIR.finditer(text)}
     return pairs if _is_of_trainer(pairs) else {}
 
 

@@ -50,7 +50,7 @@ def metric_of(name: str) -> tuple[str, int]:
     >>> metric_of("train/reward"), metric_of("rewards / f / mean"), metric_of("Step")
     (('reward', 0), ('rewards/f/mean', 0), ('step', 2))
     """
-    plain = re.sub(r"\s*/\s*", "/", name.strip()).removeprefix("train/")  # W&B; a notebook's table has spaces
+    plain = "/".join(map(str.strip, name.split("/"))).removeprefix("train/")  # W&B; a notebook's table has spaces
     if plain.startswith("eval/"):
         plain = f"eval_{plain[5:]}"
     return (f"{plain}/mean", 1) if _REWARD.fullmatch(plain) else _KNOWN.get(plain, (plain, 0))

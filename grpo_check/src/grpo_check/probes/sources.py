@@ -16,7 +16,7 @@ from grpo_core.errors import CourseError
 from .syntax import DEFINITIONS, FUNCTIONS
 
 #: A line of a notebook that is not Python: ``!pip install trl``, ``%matplotlib inline``, ``files = !ls``, ``trainer?``.
-_NOT_PYTHON = re.compile(r"^\s*(?:[!%].*|\?.*|[\w.]+\?+\s*|[\w, ]+=\s*[!%].*)$")
+_NOT_PYTHON = re.compile(r"^\s*(?:[!%?].*|[\w.]+\?+\s*|\w[\w, ]*=\s*[!%].*)$")
 #: Cells whose other lines are Python, in spite of their first one.
 _STILL_PYTHON = re.compile(r"%%(?:capture|time|timeit|prun|python3?)\b")
 

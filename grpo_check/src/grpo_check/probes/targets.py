@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grpo_core.errors import CourseError
 
-_FILE = re.compile(r"(?P<where>.+?\.(?:py|ipynb))(?::(?P<what>.*))?", re.DOTALL)
+_FILE = re.compile(r"^(?P<where>.+?\.(?:py|ipynb))(?::(?P<what>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
