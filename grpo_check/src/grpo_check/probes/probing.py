@@ -97,7 +97,7 @@ def _try(trials: list[Trial], asked: bool, examples: Sequence[str]) -> list[Tria
         whole = Trial(reward_name(rest), rest, trials[-1].plan, trials[-1].most)
     whole.plan = replace(whole.plan, chat=all(trial.plan.chat for trial in able))
     tried = able if whole in able else [*able, whole]
-    _choose(tried, asked)
+    _choose(tried, asked, examples)
     for trial in tried:
         with _noting_why_not(trial):
             score_all(trial, examples)
@@ -116,11 +116,18 @@ def _noting_why_not(trial: Trial) -> Iterator[None]:
         trial.not_judged = f"{trial.most} completions are too few to choose a format. Allow more: calls=…."
 
 
-def _choose(trials: list[Trial], asked: bool) -> None:
-    """Choose the format by the last trial, and for each reward whether it is judged by the answer."""
+def _choose(trials: list[Trial], asked: bool, examples: Sequence[str]) -> None:
+    """Choose the format by the last trial, and for each reward whether it is judged by the answer.
+
+    If no text as a gold answer makes a difference, numbers may: a dataset can hold either.
+    """
     whole = trials[-1]
     with _noting_why_not(whole):
-        plan = choose_form(whole, asked)
+        plan = choose_form(whole, asked, examples)
+        if not plan.told and (numbers := whole.plan.as_numbers()):
+            whole.plan = replace(numbers, chat=plan.chat)
+            other = choose_form(whole, asked, examples)
+            plan = replace(other, numbers=True) if other.told else plan
         for trial in trials:
             trial.plan = plan if trial is whole else replace(plan, elsewhere=None)  # what was found is about the whole
             trial.answered = depends_on_answer(trial, len(trials) > 1)

@@ -54,7 +54,8 @@ def _word(report: Report, some_not_judged: bool) -> str:
         return "not judged" if some_not_judged else "ok"
     counts = [report.count(severity) for severity in ("error", "warning")]
     named = ", ".join(count for count in counts if not count.startswith("0"))
-    return f"{'NOT OK' if report.failed or some_not_judged else 'ok'}{f', {named}' if named else ''}"
+    word = "NOT OK" if report.failed else "not judged" if some_not_judged else "ok"
+    return f"{word}{f', {named}' if named else ''}"
 
 
 @dataclass(frozen=True, repr=False)

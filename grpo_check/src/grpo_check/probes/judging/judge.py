@@ -57,6 +57,8 @@ def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
     if trial.stopped:
         why = "chance decides" if trial.observed["random"] else "the scoring of one completion never finished"
         return Verdict(f"not judged further, because {why}")
+    facts += ["it scores the length alone"] if trial.length_alone else []
+    facts += ["it reads the gold answers as numbers"] if plan.numbers else []
     golds = ", ".join(map(_short, plan.golds[:4])) + (", …" if len(plan.golds) > 4 else "")
     how = f"judged by the answer ({golds})" if trial.answered else "judged by its format alone"
     kind = "chat messages" if plan.chat else "strings"

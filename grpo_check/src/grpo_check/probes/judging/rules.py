@@ -173,6 +173,13 @@ def _beaten(row: Row, partial: bool) -> Iterator[Finding]:
     right, wrong = row.right, best(row.of("wrong"))
     if not right or not wrong or wrong[1] < right[1] - ROUNDING:
         return
+    if best(row.of("clean"))[1] <= worst(row.of("wrong"))[1] + ROUNDING:
+        what = f"a correct answer ({_how(right[0])}) scores {right[1]:g}, no more than any wrong one."
+        fix = (
+            "find out why this completion earns nothing; for a gold answer with braces, the pattern may end too early."
+        )
+        yield showing(what, right[0], fix, why="no answer to this row is ever paid.")
+        return
     what = (
         f"a wrong answer ({wrong[0].what}) scores {wrong[1]:g}, a correct one ({_how(right[0])}) scores {right[1]:g}."
     )
@@ -281,8 +288,11 @@ def none_for_wrong(trial: Trial) -> Iterator[Finding]:
     example=examples.farmable,
 )
 def farmable(trial: Trial) -> Iterator[Finding]:
-    """Junk, repetition or stuffing scores more than the best clean completion of any common length."""
-    for row in rows_of(trial):
+    """Junk, repetition or stuffing scores more than the best clean completion of any common length.
+
+    For a reward that scores the length alone, no text is junk.
+    """
+    for row in rows_of(trial) if not trial.length_alone else ():
         own = [pair for pair in row.of("odd") if pair[0].id == "example"]
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
         clean = best([*row.of("clean", "long"), *own])
@@ -435,6 +445,7 @@ def pays_languages(trial: Trial) -> Iterator[Finding]:
     "reasoning cost something)",
     why="a correct answer in that notation is trained away like a wrong one.",
     fixes=("if your task has such answers, accept them, or ask for one notation in the prompt.",),
+    unless=("dead",),
     example=examples.too_strict,
     most=2,
 )

@@ -2,11 +2,12 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..answers import answer_kind
 from ..calling import reads_group
-from ..forms import FORMS, Form
+from ..forms import FORMS, BareForm, Form
 from ..matrix import NO_ANSWER, Case, reasoning
 from ..signatures import parameters_of
 from .discovery import forms_of
@@ -20,17 +21,19 @@ CLEARLY = 0.02
 Three = tuple[float | None, float | None, float | None]
 
 
-def choose_form(trial: Trial, asked: bool) -> Plan:
+def choose_form(trial: Trial, asked: bool, examples: Sequence[str] = ()) -> Plan:
     """The plan with the format and the kind of completions in which a right answer scores furthest above others.
 
     Args:
         trial: of the reward; of several, the one of their sum.
         asked: whether the plan's format is the one that the task asks for, so that no other is tried.
+        examples: completions that the reward should pay. One with a gold answer in it shows the format.
     """
     plan = trial.plan
-    forms = (plan.form,) if asked else tuple(dict.fromkeys([*FORMS, *forms_of(trial.reward)]))
+    shown = _shown_by(examples, plan.golds)
+    forms = (plan.form,) if asked else tuple(dict.fromkeys([*shown, *FORMS, *forms_of(trial.reward)]))
     if trial.most is not None and not asked:
-        forms = tuple(dict.fromkeys([*forms_of(trial.reward), *FORMS]))[: max(trial.most // 20, 1)]
+        forms = tuple(dict.fromkeys([*shown, *forms_of(trial.reward), *FORMS]))[: max(trial.most // 20, 1)]
     options = [replace(plan, form=form) for form in forms]
     scores = _scores(trial, options)
     if not any(_stands_out(*three) for three in scores) and trial.most is None:
@@ -38,11 +41,27 @@ def choose_form(trial: Trial, asked: bool) -> Plan:
         scores, options = scores + _scores(trial, strings), options + strings
     best = max(range(len(options)), key=lambda i: _margin(*scores[i]))  # the first of equal ones
     chosen = options[best]
-    if not asked and (not _stands_out(*scores[best]) or _takes_any_form(trial, chosen, scores[best])):
+    told = _stands_out(*scores[best])
+    if not asked and (not told or _takes_any_form(trial, chosen, scores[best])):
         chosen = replace(plan, form=FORMS[0], any_form=True)
+    chosen = replace(chosen, told=told)
     wrong = [(_three_texts(option)[1], three[1]) for option, three in zip(options, scores, strict=True)]
     paid = [(case, score) for case, score in wrong if score is not None and not math.isnan(score)]
     return replace(_fitting(trial, chosen), elsewhere=max(paid, key=lambda pair: pair[1], default=None))
+
+
+def _shown_by(examples: Sequence[str], golds: Sequence[str]) -> list[Form]:
+    """The formats of examples that contain a gold answer, as the text before and after it.
+
+    >>> _shown_by(['{"label": "neutral", "score": 0.8}'], ["positive", "neutral"])[0].write("", "positive")
+    '{"label": "positive", "score": 0.8}'
+    """
+    found = []
+    for text in examples:
+        for gold in golds:
+            place = re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", text)
+            found += [BareForm("", "", text[: place.start()], text[place.end() :])] if place and text != gold else []
+    return found
 
 
 def _scores(trial: Trial, options: list[Plan]) -> list[Three]:

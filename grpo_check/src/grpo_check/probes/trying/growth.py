@@ -24,7 +24,9 @@ PIECES += ["<answer>", "</answer>", "<think>", "<a>", "\\frac{", "**", "#", '"',
 UNMATCHED = "\u203d"
 SHORT_RUNS, LONG_RUNS = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; characters
 #: Seconds of processor time that are suspicious for a short and for a long run.
-NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.02
+NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.15
+#: Seconds of processor time for all runs together, of which an expensive reward gets fewer.
+MOST = 10.0
 #: Seconds of an ordinary call above which a reward is too slow to be called hundreds of times.
 TOO_SLOW = 0.05
 #: With linear time, a run four times as long takes at most this many times as long.
@@ -42,7 +44,10 @@ def grow(trial: Trial) -> None:
         return None
     notable = max(NOTABLE_SHORT, MOST_GROWTH_SHORT * usual.cpu)
     places = list(_places(trial.plan.form, forms_of(trial.reward)[:2]))
+    end = time.process_time() + MOST
     for piece, place in [(piece, place) for place in places for piece in PIECES]:
+        if time.process_time() > end:
+            return None
         _try_short_runs(trial, place, piece, notable)
         if trial.stopped:
             return None

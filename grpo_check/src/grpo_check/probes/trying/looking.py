@@ -3,8 +3,9 @@
 import re
 from dataclasses import replace
 
+from ..calling import Outcome
 from ..forms import FORMS
-from ..matrix import Case, clean_case
+from ..matrix import NO_ANSWER, Case, clean_case
 from ..signatures import missing_columns
 from .discovery import forms_of
 from .growth import CUT_OFF, note_endless
@@ -21,7 +22,7 @@ _FAILED = re.compile("error|fail|refused|timed out|exception|unable|could not|ca
 
 
 def look(trial: Trial) -> None:
-    """Call a reward with four right answers, each in another format, and choose the kind of completions.
+    """Call a reward with a few right answers, each in another format, and choose the kind of completions.
 
     Raises:
         NotJudgedError: it needs something that is not here, or is so slow that the number of calls should be chosen.
@@ -31,25 +32,34 @@ def look(trial: Trial) -> None:
     if outcome.code == "slow":
         trial.score(short)  # the rest of the import
         outcome = trial.score(rows[:1], cpu=CUT_OFF)
-    if outcome.scores is None and outcome.code != "slow":
-        outcome = trial.score(rows, chat=not trial.plan.chat)
-        if outcome.scores is None:
-            return _no_score(trial, rows)
-        trial.plan = replace(trial.plan, chat=not trial.plan.chat)
-    elif outcome.code != "slow":
+    if outcome.code != "slow":
         outcome = trial.score(rows, cpu=len(rows) * CUT_OFF)
+        if outcome.scores is None or len(set(outcome.scores)) == 1:
+            outcome = _as_strings(trial, rows, outcome)
     if outcome.code == "slow" and trial.score(short).cpu < CUT_OFF / 20:
         return note_endless(trial, outcome, rows[0])
+    if outcome.scores is None and outcome.code != "slow":
+        return _no_score(trial, rows)
     if outcome.scores:
         _check_silent_failure(trial, outcome.scores)
     _check_cost(trial, outcome.seconds / len(rows))
     return None
 
 
+def _as_strings(trial: Trial, rows: list[Case], outcome: Outcome) -> Outcome:
+    """What a reward says to strings, which it is tried with if it tells them apart, or fails on messages alone."""
+    other = trial.score(rows, chat=not trial.plan.chat)
+    if other.scores is None or (outcome.scores is not None and len(set(other.scores)) == 1):
+        return outcome
+    trial.plan = replace(trial.plan, chat=not trial.plan.chat)
+    return other
+
+
 def _ordinary(trial: Trial) -> list[Case]:
-    """The first gold answer in four formats: those that the reward's own code suggests come first."""
+    """The first gold answer in four formats, those that the reward's own code suggests first, and no answer."""
     some = dict.fromkeys([trial.plan.form, *forms_of(trial.reward)[:2], FORMS[0], FORMS[8], FORMS[10], FORMS[3]])
-    return trial.plan.rows([clean_case(form, trial.plan.golds[0]) for form in list(some)[:4]])
+    right = [clean_case(form, trial.plan.golds[0]) for form in list(some)[:4]]
+    return trial.plan.rows([*right, Case("no answer", "odd", NO_ANSWER)])
 
 
 def _no_score(trial: Trial, rows: list[Case]) -> None:
@@ -73,7 +83,7 @@ def _check_silent_failure(trial: Trial, scores: list[float | None]) -> None:
     lines = [line for line in (*trial.logs, *trial.prints) if _FAILED.search(line)]
     if lines and len(set(scores)) == 1 and len(trial.logs) + len(trial.prints) >= trial.tried:
         raise NotJudgedError(
-            f"it scores {len(scores)} right answers in as many formats all {scores[0]}, and prints: {lines[0]}. If a "
+            f"it scores {len(scores)} different completions all {scores[0]}, and prints: {lines[0]}. If a "
             "server or a package is missing, run it where that is at hand. If it does not read these answers, give "
             "answers=[…] as your dataset has them, or a completion that it should pay: examples=[…]."
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 
 from grpo_core.errors import CourseError
-from grpo_core.rewards import reward_name
+from grpo_core.rewards import parse_number, reward_name
 
 from ..answers import wrong_answer
 from ..calling import WeightedSum
@@ -29,6 +29,8 @@ class Plan:
         golds: the gold answers as a model would write them, and ``columns`` the columns of each one's row.
         answer_column: the column with the gold answers.
         form: the requested format, and ``any_form`` whether the reward takes any.
+        numbers: whether the gold answers in its rows are numbers, although texts were given.
+        told: whether the reward tells a right answer in it from a wrong or a missing one.
         chat: whether completions are messages.
         own_golds: whether the gold answers are those of this module, because none were given.
         blank_golds: whether some given gold answers are empty.
@@ -41,6 +43,8 @@ class Plan:
     answer_column: str
     form: Form
     any_form: bool = False
+    told: bool = True
+    numbers: bool = False
     chat: bool = True
     own_golds: bool = False
     blank_golds: bool = False
@@ -73,6 +77,15 @@ class Plan:
         """The plan with some of the gold answers."""
         return replace(self, golds=[self.golds[i] for i in numbers], columns=[self.columns[i] for i in numbers])
 
+    def as_numbers(self) -> "Plan | None":
+        """The plan with numbers in place of texts as gold answers in its rows; None if some gold is no number."""
+        numbers = [parse_number(gold) for gold in self.golds]
+        if not all(numbers) or not all(isinstance(row[self.answer_column], str) for row in self.columns):
+            return None
+        values = [int(one.value) if one.value.denominator == 1 else float(one.value) for one in numbers]
+        pairs = zip(self.columns, values, strict=True)
+        return replace(self, columns=[{**row, self.answer_column: value} for row, value in pairs])
+
     def without_answers(self) -> "Plan":
         """The plan for rewards that read no answers: the rows of the other columns, or one row."""
         rows = [{name: row[name] for name in row if name != self.answer_column} for row in self.columns]
@@ -102,11 +115,11 @@ def make_plan(
 ) -> Plan:
     """The plan for the given rewards, answers and columns.
 
-    Without answers, a column that holds them is looked for: among the given ones, then among those that the rewards
-    read. Without one that is given, the gold answers are those of this module.
+    Their column is looked for among those that the rewards read. Without answers, it may be one of the given columns;
+    else the gold answers are those of this module.
     """
     columns = dict(columns)
-    answer_column = answer_column or (_gold_column(rewards, columns) if answers is None else "") or "answer"
+    answer_column = answer_column or _gold_column(rewards, {} if answers is not None else columns) or "answer"
     answers = columns.pop(answer_column, None) if answers is None else answers
     own = islice(cycle(DEFAULT_ANSWERS), len(next(iter(columns.values()), DEFAULT_ANSWERS)))
     golds = list(own if answers is None else answers)
@@ -157,6 +170,8 @@ def gold_text(gold: object) -> str:
     """A gold answer as a model would write it; the first of several; JSON for a dict; "" for None."""
     if gold is None:
         return ""
+    if isinstance(gold, list) and gold and isinstance(gold[-1], dict) and isinstance(gold[-1].get("content"), str):
+        return gold[-1]["content"]  # a chat, of which the last message is the answer
     if isinstance(gold, list | tuple) and gold and isinstance(gold[0], str):
         return gold[0]
     if isinstance(gold, str) and "####" in gold:  # a GSM8K solution: the answer comes after it

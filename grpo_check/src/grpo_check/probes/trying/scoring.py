@@ -43,6 +43,7 @@ def score_all(trial: Trial, examples: Sequence[str]) -> None:
         _score_with_another_row(trial, batch)
         _score_alone(trial, batch)
         _score_other_kind(trial)
+        _score_scrambled(trial)
         if trial.answered:
             if trial.plan.blank_golds:
                 _score_without_gold(trial)
@@ -247,6 +248,15 @@ def _score_other_kind(trial: Trial) -> None:
     usual, other = trial.score(rows).scores, trial.score(rows, chat=not trial.plan.chat).scores
     if usual != other:
         trial.add(code, f"it reads {kind} only.")
+
+
+def _score_scrambled(trial: Trial) -> None:
+    """Score a few completions with their characters in another order: does the reward read anything but the length?"""
+    some = [pair for pair in trial.scored if pair[0].text and pair[0].role in ("clean", "long", "broken", "missing")]
+    rows = [row for row, _ in some if row.number == 0]
+    mixed = [row._replace(text="".join(Random(0).sample(row.text, len(row.text)))) for row in rows]
+    scores = [score for row, score in some if row.number == 0]
+    trial.length_alone = len(set(scores)) > 1 and trial.score(mixed).scores == scores
 
 
 def _score_without_gold(trial: Trial) -> None:

@@ -46,6 +46,7 @@ class Trial:
         grouped: whether it compares the completions of a group.
         answered: whether its scores should depend on the answer.
         partial: whether it is one of several, whose weighted sum tells right from wrong, so it may be partial credit.
+        length_alone: whether it scores the length of a text, and nothing that is in it.
         not_judged: why it could not be tried, and what to do; "" if it was.
         observed: what was noticed while it was called, by the code of the rule that reports it.
         scored: each completion of the matrix with its score.
@@ -62,6 +63,7 @@ class Trial:
     grouped: bool = False
     answered: bool = False
     partial: bool = False
+    length_alone: bool = False
     not_judged: str = ""
     observed: dict[str, list[Finding]] = field(default_factory=lambda: {code: [] for code in OBSERVED})
     scored: list[tuple[Case, float | None]] = field(default_factory=list)
