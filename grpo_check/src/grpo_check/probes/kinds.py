@@ -14,6 +14,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 
 from grpo_core.errors import CourseError
@@ -43,7 +44,21 @@ def as_reward(found: object, target: Target) -> tuple[Callable, str]:
     if _makes_reward(found):
         return _made(found, target, name), f"made by {name}()"
     _refuse_verl(found, target, name)
+    _refuse_other(found, target, name)
     return found, ""
+
+
+def _refuse_other(found: Callable, target: Target, name: str) -> None:
+    """Raise a `CourseError` for a function that takes no completions, and perhaps makes rewards from its arguments."""
+    with suppress(ValueError):  # some functions in C have no signature
+        parameters = inspect.signature(found).parameters
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        if not takes_any and not {"completions", "completion_ids"} & {*parameters}:
+            raise CourseError(
+                f"{name}({', '.join(parameters)}) has no parameter `completions`. If it makes a reward, name it with the "
+                f"values of its call: {target.where}:{name}(…). If it is one, write def {name}(completions, **kwargs), "
+                "because TRL passes keyword arguments, and return one score per completion."
+            )
 
 
 def _called(found: object, target: Target, name: str) -> tuple[Callable, str]:
