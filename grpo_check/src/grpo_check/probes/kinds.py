@@ -56,8 +56,8 @@ def _refuse_other(found: Callable, target: Target, name: str) -> None:
         if not takes_any and not {"completions", "completion_ids"} & {*parameters}:
             raise CourseError(
                 f"{name}({', '.join(parameters)}) has no parameter `completions`. If it makes a reward, name it with "
-                f"the values of its call: {target.where}:{name}(…). If it is one, write def {name}(completions, **kwargs), "
-                "because TRL passes keyword arguments, and return one score per completion."
+                f"the values of its call: {target.where}:{name}(…). If it is one, write def {name}(completions, "
+                "**kwargs), because TRL passes keyword arguments, and return one score per completion."
             )
 
 
