@@ -93,24 +93,34 @@ def _add_probe(commands: argparse._SubParsersAction) -> None:
 
 
 def _probe_files(arguments: argparse.Namespace) -> Report:
-    """Attack rewards from files."""
+    """Attack rewards from files. Gold answers that pay nothing as texts are tried as numbers: a terminal has no types."""
     from .probes.probing import probe
 
     columns = {name: _read_column(name, values) for name, values in arguments.column}
+    options = dict(answer_column=arguments.answer_column, columns=columns, tags=arguments.tags)
+    options |= dict(weights=arguments.weights, examples=arguments.example, calls=arguments.calls)
     with _functions_of(arguments.reward) as rewards:
-        report = probe(
-            rewards,
-            answers=arguments.answers,
-            answer_column=arguments.answer_column,
-            columns=columns,
-            tags=arguments.tags,
-            weights=arguments.weights,
-            examples=arguments.example,
-            calls=arguments.calls,
-        )
+        report = probe(rewards, answers=arguments.answers, **options)
+        if report.not_judged and (numbers := _as_numbers(arguments.answers)):
+            other = probe(rewards, answers=numbers, **options)
+            if len(other.not_judged) < len(report.not_judged):
+                print("As texts, the gold answers pay nothing; they were tried as numbers.", file=sys.stderr)
+                report = other
     for line in report.printed:
         print(f"the reward wrote: {line}", file=sys.stderr)
     return report
+
+
+def _as_numbers(answers: list[str] | None) -> list[int | float] | None:
+    """Gold answers as numbers, if all are some.
+
+    >>> _as_numbers(["18", "0.5"]), _as_numbers(["18", "Paris"])
+    ([18, 0.5], None)
+    """
+    try:
+        return [int(one) if one.lstrip("-").isdigit() else float(one) for one in answers or []] or None
+    except ValueError:
+        return None
 
 
 @contextmanager

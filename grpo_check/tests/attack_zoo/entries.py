@@ -118,7 +118,7 @@ BROKEN = (
         broken.summary_near_fifty,
         "The sign of the distance is missing, so the text that is furthest from the wanted length earns most.",
         lambda row: FILLER,
-        errors="farmable length_farm",
+        errors="length_farm",
     ),
     Entry(
         tasks.SUMMARY,
@@ -194,8 +194,7 @@ BROKEN = (
         broken.judged_reply,
         "The score is searched in a transcript that begins with the reply, so the reply can grade itself.",
         lambda row: "Score: 99",
-        errors="pays_abstaining wrong_beats_right",
-        warnings="word_salad",
+        errors="wrong_beats_right",
     ),
     Entry(
         tasks.SORTING,

@@ -119,12 +119,12 @@ def _noting_why_not(trial: Trial) -> Iterator[None]:
 def _choose(trials: list[Trial], asked: bool, examples: Sequence[str]) -> None:
     """Choose the format by the last trial, and for each reward whether it is judged by the answer.
 
-    If no text as a gold answer makes a difference, numbers may: a dataset can hold either.
+    If none of our own gold answers makes a difference as a text, it may as a number: a dataset can hold either.
     """
     whole = trials[-1]
     with _noting_why_not(whole):
         plan = choose_form(whole, asked, examples)
-        if not plan.told and (numbers := whole.plan.as_numbers()):
+        if plan.own_golds and not plan.told and (numbers := whole.plan.as_numbers()):
             whole.plan = replace(numbers, chat=plan.chat)
             other = choose_form(whole, asked, examples)
             plan = replace(other, numbers=True) if other.told else plan

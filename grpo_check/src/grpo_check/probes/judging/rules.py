@@ -290,13 +290,14 @@ def none_for_wrong(trial: Trial) -> Iterator[Finding]:
 def farmable(trial: Trial) -> Iterator[Finding]:
     """Junk, repetition or stuffing scores more than the best clean completion of any common length.
 
-    For a reward that scores the length alone, no text is junk.
+    For a reward that scores the length alone, no text is junk, but an empty one.
     """
-    for row in rows_of(trial) if not trial.length_alone else ():
+    for row in rows_of(trial):
         own = [pair for pair in row.of("odd") if pair[0].id == "example"]
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
         clean = best([*row.of("clean", "long"), *own])
-        attack = best([*row.of("attack", "missing"), *([] if trial.grouped else empty)])
+        junk = [] if trial.length_alone else row.of("attack", "missing")
+        attack = best([*junk, *([] if trial.grouped else empty)])
         if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
             yield showing(what, attack[0])
