@@ -93,7 +93,7 @@ def _add_probe(commands: argparse._SubParsersAction) -> None:
 
 
 def _probe_files(arguments: argparse.Namespace) -> Report:
-    """Attack rewards from files. Gold answers that pay nothing as texts are tried as numbers: a terminal has no types."""
+    """Attack rewards from files. Gold answers that pay nothing as texts are tried as numbers, too."""
     from .probes.probing import probe
 
     columns = {name: _read_column(name, values) for name, values in arguments.column}

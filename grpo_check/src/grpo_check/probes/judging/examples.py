@@ -161,5 +161,5 @@ def several_answers(completions, answer, **kwargs):
 
 
 def slow(completions, answer, **kwargs):
-    """Blanks at the end are looked for from every blank of a long run."""
-    return correctness_reward([re.sub(r"\s+$", "", completion_text(c)) for c in completions], answer)
+    """Blanks and dashes at the end are looked for from every blank of a long run."""
+    return correctness_reward([re.sub(r"(?:\s|-)+$", "", completion_text(c)) for c in completions], answer)
