@@ -357,6 +357,7 @@ training:
   bf16: false
 eval: {temperature: 0.0, max_completion_length: 2048}
 judge: {model: mine, temperature: 0.0}
+search: {trials: 20, space: {learning_rate: [1.0e-6, 1.0e-4]}}
 """
 
 
@@ -365,7 +366,7 @@ def test_a_config_with_sections_is_checked_as_far_as_it_is_clear(folder, no_lab)
     (folder / "config.yaml").write_text(SECTIONS.replace("MODEL", TINY))
     report = preflight_file(folder / "config.yaml", train="addition.jsonl")
     assert report.codes == {"batch"} and report.estimate, str(report)
-    assert "model.max_length, training.lr (learning_rate in TRL), eval, judge" in str(report)
+    assert "model.max_length, training.lr (learning_rate in TRL), eval, judge, search" in str(report)
 
 
 def test_a_value_that_two_sections_set_differently_is_not_checked(folder, no_lab):

@@ -139,8 +139,8 @@ def walk(run: PlannedRun, rules: Sequence[Rule]) -> tuple[list[Finding], dict[st
                 skipped.setdefault(*missing)
             elif not {one.code for one in findings} & {*rule.unless}:
                 findings += run.findings_of(rule)
-        except UnknownArgumentError as error:
-            skipped.setdefault(f"what depends on {error}", "the script does not show its value")
+        except UnknownArgumentError:
+            skipped["what depends on values that the script does not show"] = ", ".join(run.unknown)
     return findings, skipped
 
 

@@ -72,8 +72,8 @@ OF_OPEN_R1 = {
     *("dataset_prompt_column", "system_prompt", "chat_template", "callbacks", "benchmarks", "cosine_min_value_wrong"),
     *("cosine_max_value_wrong", "cosine_min_value_correct", "cosine_max_value_correct", "cosine_max_len"),
     *("repetition_n_grams", "repetition_max_penalty", "code_language", "code_provider", "code_eval_test_batch_size"),
-    *("parallel_code_exec_per_proc", "e2b_router_url", "morph_router_url", "wandb_entity", "wandb_project"),
-    *("wandb_run_group", "hub_model_revision", "overwrite_hub_revision", "push_to_hub_revision", "ioi_provider"),
+    *("parallel_code_exec_per_proc", "e2b_router_url", "morph_router_url", "wandb_run_group"),
+    *("hub_model_revision", "overwrite_hub_revision", "push_to_hub_revision", "ioi_provider"),
     *("max_completion_len", "soft_punish_cache"),
 }
 #: The rewards in open-r1's registry, and TRL's own reward for the same purpose.

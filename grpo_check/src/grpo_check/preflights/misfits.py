@@ -32,6 +32,9 @@ _ADVICE = {
     "warmup_ratio": "write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
     "overwrite_output_dir": "give each run its own output_dir.",
     "vllm_device": "remove it: TRL runs vLLM in the training process, or uses a server (vllm_mode).",
+    "wandb_project": "set the environment variable WANDB_PROJECT.",
+    "wandb_entity": "set the environment variable WANDB_ENTITY.",
+    "wandb_run_name": "write 'run_name'.",
     "tokenizer": "pass processing_class=tokenizer to GRPOTrainer.",
     **dict.fromkeys(
         ("max_seq_length", "max_seq_len", "sequence_len", "max_length", "max_model_len"),
@@ -67,7 +70,7 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     if of_open_r1:
         fix = "remove them for trl grpo. If open-r1's script reads this file, only the other findings count."
         why = "trl grpo passes them to accelerate launch, which stops with a usage message."
-        yield found(f"only open-r1's training script knows {', '.join(of_open_r1)}.", fix, why=why)
+        yield found(f"trl grpo does not know {', '.join(of_open_r1)}; open-r1's script does.", fix, why=why)
     if of_a_script:
         why = "trl grpo passes them to accelerate launch, which stops with a usage message."
         fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct them."

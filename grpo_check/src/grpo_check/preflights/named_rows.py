@@ -40,7 +40,7 @@ def named_rows(keys: dict, train: str, heldout: str, folder: Path) -> NamedRows:
         except CourseError as error:
             bad.append(str(error))
     if not there:
-        missing = f"{name!r} is not here, and nothing is downloaded" if name else "the file has no dataset_name"
+        missing = f"{name!r} is not here, and nothing is downloaded" if name else "no rows are named"
         unread = f"{missing}; pass --train FILE"
     else:
         unread = "" if "train" in found else "they cannot be read"

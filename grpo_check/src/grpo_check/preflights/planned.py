@@ -114,7 +114,8 @@ class PlannedRun:
         Raises:
             UnknownArgumentError: a script passes it, and does not show its value.
         """
-        if name in self.unknown or ("**" in self.unknown and name not in self.given):
+        mapped = any(one.startswith("**") for one in self.unknown)
+        if name in self.unknown or (mapped and name not in self.given):
             raise UnknownArgumentError(name)
         return self.given.get(name, self.defaults.get(name))
 

@@ -55,7 +55,7 @@ def read_script(path: Path) -> Script:
         elif given.arg is None and isinstance(value, dict):
             arguments |= value
         else:
-            unknown.append(given.arg or "**")
+            unknown.append(given.arg or f"**{ast.unparse(given.value)}")
     models = [one.value for trainer in trainers for one in trainer.keywords if one.arg == "model"]
     model = next((name for name in (_value(one, constants) for one in models) if isinstance(name, str)), "")
     return Script(arguments, tuple(unknown), model, _imports(nodes, "unsloth"), len(calls))

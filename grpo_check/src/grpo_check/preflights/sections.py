@@ -4,7 +4,6 @@
 that is clear: in a section with nothing but TRL's keys, and in one about the training.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from .foreign import in_trl
@@ -42,37 +41,30 @@ def without_sections(config: dict, names: set[str], others: set[str]) -> Flat:
     """
     sections = {name: value for name, value in config.items() if isinstance(value, dict) and name not in names | others}
     flat = {name: value for name, value in config.items() if name not in sections}
-    read, unknown, twice = [], [], []
-    for section, keys in _sections(sections, names):
-        known = {key: _meant(section, key, names) for key in keys}
-        plain = section.lower()
+    read, unknown, twice, left = [], [], [], list(sections.items())
+    while left:
+        section, keys = left.pop(0)
+        inner = {key: value for key, value in keys.items() if isinstance(value, dict) and key not in names}
+        known = {str(key): _meant(section, str(key), names) for key in keys if key not in inner}
+        plain = str(section).lower()
         if plain.startswith(_OF_OTHERS) or not (all(known.values()) or plain in _OF_TRAINING):
-            unknown.append(section)
+            unknown.append(str(section))
             continue
-        read.append(section)
-        unknown += [in_trl(f"{section}.{key}", names) for key in keys if not known[key]]
+        left += inner.items()
+        read += [str(section)] if known else []
+        unknown += [in_trl(f"{section}.{key}", names) for key in known if not known[key]]
         twice += [name for key, name in known.items() if name and flat.get(name, keys[key]) != keys[key]]
         flat |= {name: keys[key] for key, name in known.items() if name}
     notes = []
     if read:
         notes.append(f"read the keys in {', '.join(read)} as if they were in no section; trl grpo knows no sections")
-    if unknown and sections:
-        unknown += [name for name in flat if name not in names | others]
+    if unknown:
+        unknown += [in_trl(name, names) for name in flat if name not in names | others]
         notes.append(f"did not check what trl grpo has no such key for: {', '.join(unknown)}")
     if twice:
         notes.append(f"did not check what is set to several values: {', '.join(dict.fromkeys(twice))}")
     kept = {name: value for name, value in flat.items() if name not in twice}
     return Flat({name: value for name, value in kept.items() if not sections or name in names | others}, tuple(notes))
-
-
-def _sections(config: dict, names: set[str]) -> Iterator[tuple[str, dict]]:
-    """Each section, also of a section, with its keys that are none."""
-    for section, keys in config.items():
-        inner = {key: value for key, value in keys.items() if isinstance(value, dict) and key not in names}
-        plain = {str(key): value for key, value in keys.items() if key not in inner}
-        if plain or not inner:
-            yield str(section), plain
-        yield from _sections(inner, names)
 
 
 def _meant(section: str, key: str, names: set[str]) -> str:
