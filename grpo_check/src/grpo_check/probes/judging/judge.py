@@ -6,10 +6,12 @@ from ...findings import Finding, in_order
 from ..calling import parts_of
 from ..loading import how_loaded
 from ..report import ProbeReport, Verdict
-from ..trying.trial import OBSERVED, STOPPING, Trial
+from ..trying.trial import OBSERVED, ROUNDING, STOPPING, Trial
 from .counts import overpaid, underpaid
 from .rules import RULES
 
+#: Where the example of the user is the only completion that is paid well.
+_ONLY_EXAMPLE = "nothing else is paid as much, so little was tried"
 #: Findings that are a fact about the reward, which the first line tells in half a sentence.
 FACTS = ("chat_only", "string_only", "untagged")
 
@@ -58,14 +60,27 @@ def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
         why = "chance decides" if trial.observed["random"] else "the scoring of one completion never finished"
         return Verdict(f"not judged further, because {why}")
     facts += ["it scores the length alone"] if trial.length_alone else []
+    facts += _facts_of_pay(trial)
     facts += ["it reads the gold answers as numbers"] if plan.numbers else []
     golds = ", ".join(map(_short, plan.golds[:4])) + (", …" if len(plan.golds) > 4 else "")
     how = f"judged by the answer ({golds})" if trial.answered else "judged by its format alone"
     kind = "chat messages" if plan.chat else "strings"
     form = f"any format, such as {plan.form}" if plan.any_form else f"format {plan.form}"
+    form = "the format of your example" if _ONLY_EXAMPLE in facts else form
     rest = f" ({'; '.join(facts)})" if facts else ""
     counts = underpaid(trial), overpaid(trial)
     return Verdict(f"{how}, {len(trial.scored)} completions as {kind}, {form}{rest}", trial.answered, counts)
+
+
+def _facts_of_pay(trial: Trial) -> list[str]:
+    """What a reader should know of what is paid most: an empty text, or the given example and nothing else."""
+    scores = [(case.id, score) for case, score in trial.scored if score is not None]
+    most = max((score for _, score in scores), default=0.0)
+    ids = {id for id, score in scores if score >= most - ROUNDING}
+    if trial.all_equal or not ids:
+        return []
+    only = [_ONLY_EXAMPLE] if ids <= {"example", "salad"} else []
+    return only + (["an empty text is paid the most"] if "empty" in ids else [])
 
 
 def _short(gold: str) -> str:
