@@ -162,4 +162,4 @@ def several_answers(completions, answer, **kwargs):
 
 def slow(completions, answer, **kwargs):
     """Blanks and dashes at the end are looked for from every blank of a long run."""
-    return correctness_reward([re.sub(r"(?:\s|-)+$", "", completion_text(c)) for c in completions], answer)
+    return correctness_reward([re.sub(r"(\s|-)+?$", "", completion_text(c)) for c in completions], answer)

@@ -5,9 +5,11 @@ Long runs reveal a time that grows with the square of the length. Only processor
 nor a judge on the network looks like a fault.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from ..calling import Outcome
 from ..forms import Form
@@ -23,8 +25,10 @@ PIECES += ["<answer>", "</answer>", "<think>", "<a>", "\\frac{", "**", "#", '"',
 #: A character that matches nothing before it.
 UNMATCHED = "\u203d"
 SHORT_RUNS, LONG_RUNS = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; characters
-#: Seconds of processor time that are suspicious for a short and for a long run.
-NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.15
+#: Seconds of processor time that are suspicious for a short run.
+NOTABLE_SHORT = 0.03
+#: A long run is suspicious from this many times what the commonest quadratic pattern takes, which harms nobody.
+NOTABLE_LONG, HARMLESS = 1.5, r"\s+$"
 #: Seconds of processor time for all runs together, of which an expensive reward gets fewer.
 MOST = 10.0
 #: Seconds of an ordinary call above which a reward is too slow to be called hundreds of times.
@@ -97,14 +101,26 @@ def _took(outcome: Outcome) -> str:
     return outcome.error if outcome.code == "slow" else f"{outcome.cpu:.2f} s of processor time"
 
 
+@cache
+def _notable_long() -> float:
+    """Seconds of processor time that are suspicious for a long run on this machine."""
+    text, pattern, times = " " * LONG_RUNS[1] + UNMATCHED, re.compile(HARMLESS), []
+    for _ in range(3):
+        started = time.process_time()
+        pattern.search(text)
+        times.append(time.process_time() - started)
+    return NOTABLE_LONG * min(times)
+
+
 def _try_long_runs(trial: Trial, place: Callable, piece: str) -> None:
     """Note a run that takes far more than four times as long as one of a quarter of its length."""
     few, many = (signs // len(piece) for signs in LONG_RUNS)
     case = _run_of(trial, place, piece, many)
-    if trial.score([case], cpu=CUT_OFF).cpu < NOTABLE_LONG:
+    notable = _notable_long()
+    if trial.score([case], cpu=CUT_OFF).cpu < notable:
         return
     first, then = (_faster_of_two(trial, _run_of(trial, place, piece, count), 0.0) for count in (few, many))
-    if then.code != "slow" and (then.cpu < NOTABLE_LONG or then.cpu < MOST_GROWTH * first.cpu):
+    if then.code != "slow" and (then.cpu < notable or then.cpu < MOST_GROWTH * first.cpu):
         return
     times = f"{_took(then)} for {many} repetitions of {piece!r}, {first.cpu:.3f} s for {few}"
     trial.add("slow", f"{times}. The time grows faster than the length.", case)
