@@ -93,7 +93,8 @@ def test_the_action_installs_grpo_check_from_its_own_folder(rewards, tmp_path_fa
     there, here = paths.stdout.decode().strip(), next(path for path in sys.path if path.endswith("site-packages"))
     with open(f"{there}/job.pth", "w", encoding="utf-8") as file:
         file.write(f"{here}\n")
-    copied = shutil.copytree(ROOT / "grpo_check", place / "action")  # pip builds in the folder
+    copied = shutil.copytree(ROOT / "grpo_check", place / "action" / "grpo_check")  # pip builds in the folder
+    shutil.copytree(ROOT / "docs", place / "action" / "docs", ignore=shutil.ignore_patterns("_build", "*.png"))
     values = {"${{ inputs.python }}": str(python), "${{ github.action_path }}": str(copied)}
     env = {name: values[value] for name, value in install["env"].items()}
     done = subprocess.run(

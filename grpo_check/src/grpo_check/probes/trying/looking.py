@@ -12,7 +12,7 @@ from .growth import CUT_OFF, note_endless
 from .trial import NotJudgedError, Trial
 
 #: About how many completions a whole trial scores.
-USUAL = 2_000
+USUAL = 2_500
 #: Seconds of processor time for the first call, which may import torch.
 IMPORT = 8.0
 #: Seconds for one completion above which the number of completions should be chosen, because they may cost money, too.
