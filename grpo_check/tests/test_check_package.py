@@ -107,7 +107,7 @@ def python(project: Path, *arguments: str) -> subprocess.CompletedProcess:
     ("arguments", "said"),
     [
         (["--help"], ["probe", "attack", "preflight", "pilot", "health"]),
-        (["probe", "my_rewards.py:right", "--answers", "42", "7"], ["right: ", "ok: 0 errors"]),
+        (["probe", "my_rewards.py:right", "--answers", "42", "7"], ["ok: right, "]),
         (
             ["attack", "my_rewards.py:right", "--rows", "rows.jsonl", "--model", MODEL, "--minutes", "0.05"],
             ["completions of 8 rows", "ok: 0 errors"],
