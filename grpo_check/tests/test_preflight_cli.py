@@ -131,7 +131,12 @@ WRONG = {
         "model_refused",
         "can't use 8 bit and 4 bit precision at the same time",
     ),
-    "FlashAttention on a CPU": ("attn_implementation: flash_attention_2", "", "flash_attention", "'sdpa'"),
+    "FlashAttention on a CPU": (
+        "attn_implementation: flash_attention_2",
+        "",
+        "flash_attention",
+        "attn_implementation: sdpa",
+    ),
     "bf16 on a CPU without use_cpu": ("", "use_cpu|bf16", "no_gpu", "--gpu t4"),
     "one reward as a word": (
         "reward_funcs: accuracy_reward",

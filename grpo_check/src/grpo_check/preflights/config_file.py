@@ -24,6 +24,7 @@ from grpo_core.training.small_yaml import load_yaml
 from ..packages import OF_A_RUN, require
 from .checking import report_on
 from .foreign import refuse_foreign
+from .misfits import OF_THE_TRAINER
 from .models import look_up, tokenizer_of
 from .named_rewards import rewards_named
 from .named_rows import named_rows
@@ -188,7 +189,8 @@ def values_of(config: dict, changes: dict) -> tuple[Values, dict, tuple[str, ...
     kinds = (GRPOConfig, ModelConfig, GRPOScriptArguments, DatasetMixtureConfig)
     of_trl = {one.name for kind in kinds for one in fields(kind)}
     of_launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"} - of_trl
-    read, notes = without_sections(config, of_trl, of_launch)
+    no_sections = of_launch | {*OF_THE_TRAINER} - {"model", "args"}  # which are usual names of sections
+    read, notes = without_sections(config, of_trl, no_sections)
     flat = read | changes
     given = {name: value for name, value in flat.items() if name not in of_launch}
     return Values(given, kinds, from_yaml=True), {name: flat[name] for name in flat if name in of_launch}, notes
