@@ -553,6 +553,15 @@ def test_gold_answers_may_come_as_a_column():
     assert report.ok and "judged by the answer (Paris, Rome)" in str(report)
 
 
+def adds_up(completions, target, **kwargs):
+    return [float(sum(map(int, tagged(c).split("+"))) == wanted) for c, wanted in zip(completions, target)]
+
+
+def test_answers_replace_no_column_that_was_given():
+    report = probe(adds_up, answers=["3+4", "1+1"], columns={"target": [7, 2]}, examples=["<answer>3+4</answer>"])
+    assert max(row["score"] or 0.0 for row in report.scored) == 1.0
+
+
 def waits_forever(completions, answer, **kwargs):
     time.sleep(9)
 

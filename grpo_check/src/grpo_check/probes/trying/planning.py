@@ -115,11 +115,11 @@ def make_plan(
 ) -> Plan:
     """The plan for the given rewards, answers and columns.
 
-    Their column is looked for among those that the rewards read. Without answers, it may be one of the given columns;
-    else the gold answers are those of this module.
+    Their column is looked for among those that the rewards read. Without answers, it may be one of the given columns,
+    or the gold answers are those of this module; with answers, no given column is replaced.
     """
     columns = dict(columns)
-    answer_column = answer_column or _gold_column(rewards, {} if answers is not None else columns) or "answer"
+    answer_column = answer_column or _gold_column(rewards, columns, answers is None) or "answer"
     answers = columns.pop(answer_column, None) if answers is None else answers
     own = islice(cycle(DEFAULT_ANSWERS), len(next(iter(columns.values()), DEFAULT_ANSWERS)))
     golds = list(own if answers is None else answers)
@@ -134,13 +134,15 @@ def make_plan(
     return Plan(texts, rows, answer_column, form, own_golds=answers is None, blank_golds=blank).of_golds(kept)
 
 
-def _gold_column(rewards: list[Callable], columns: dict[str, Sequence]) -> str:
+def _gold_column(rewards: list[Callable], columns: dict[str, Sequence], among_given: bool) -> str:
     """The column that holds the gold answers: one that the rewards read, and of whose name or values that is known.
 
     A column that holds anything but single values is not one: those are tests, or something else that an answer is
     checked with.
     """
     read = {name for reward in rewards for name in columns_read(reward)}
+    if not among_given:
+        read -= set(columns)
     if "answer" in read:
         return "answer"
     asked = [name for name in columns if name in read]
