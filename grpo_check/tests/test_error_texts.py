@@ -65,7 +65,7 @@ def faults(record: ErrorText, libraries: set[str]) -> list[str]:
             rf"(by )?({names}) \d[\d.]*\d|open|not a bug", record.fixed
         ),
         "source is a thread or a file": of_thread or re.fullmatch(r"[\w./]+\.(py|so)", record.source),
-        "the text is long enough to be found": len(compact(record.text.replace("…", ""))) > 15,
+        "the text is long enough to be found": len(compact(record.text.replace("…", ""))) >= 15,
         "what is known from a thread has a thread": record.known != "thread" or of_thread,
     }
     return [f"{record.text!r}: {rule}" for rule, kept in right.items() if not kept]

@@ -120,3 +120,10 @@ def test_an_error_text_needs_none_of_the_checks():
     code = "import sys; from grpo_check.explaining import explain; explain(sys.argv[1]); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code, QUOTED], check=True, capture_output=True, text=True)
     assert not {"grpo_check.preflights", "grpo_check.attacks", "asyncio", "numpy", "torch"} & set(run.stdout.split())
+
+
+def test_a_traceback_of_another_trainer_is_said_to_be_one():
+    frames = FRAMES.format(n=7).replace("/trl/", "/swift/")
+    said = explain(f"{frames}KeyError: 'prompt'\n")
+    assert said.startswith("This traceback is of ms-swift") and "TRL: KeyError: 'prompt'" in said
+    assert explain(f"{frames}KeyError: 'grpo'\n").startswith("ms-swift: KeyError: 'grpo'")

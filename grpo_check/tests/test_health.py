@@ -8,11 +8,10 @@ from time import process_time
 
 import pytest
 from grpo_check.health import limits
-from grpo_check.health.diagnosis import diagnose, diagnose_error, diagnose_file
+from grpo_check.health.diagnosis import diagnose, diagnose_error, diagnose_file, subjects_of
 from grpo_check.health.rules import NOTES, PROBLEMS, RULES
 from grpo_check.health.rules.rule import LOST
 from grpo_check.health.rules.setup import expected_weight
-from grpo_check.health.telling import subjects_of
 from grpo_check.health.trends import share_right
 from grpo_check.logs.files import read_log
 from grpo_check.logs.log import read_history

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import pprint
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from grpo_check.logs.log import Log, read_history
 from grpo_core.errors import CourseError
 from health_logs import codes, simulate
 
-from grpo_check import diagnose_file
+from grpo_check import diagnose, diagnose_file
 
 REWARDS = {"correctness_reward": (2.0, lambda step: 0.2 + step / 60), "xml_form": (0.5, lambda step: 0.0)}
 #: A run of TRL 0.16 that learns, and never earns its format.
@@ -279,3 +280,27 @@ def test_a_log_that_is_read_in_parts_has_all_spellings():
     for entry in OLD:
         log.add([entry])
     assert log.entries == read_history(OLD).entries
+
+
+def test_a_dictionary_may_have_lost_its_bracket(tmp_path):
+    (tmp_path / "pasted.txt").write_text("'loss': 0.1, 'reward': 0.5, 'kl': 1.2}\n{'loss': 0.1, 'reward': 0.7}\n")
+    assert [entry["reward"] for entry in read_log(tmp_path / "pasted.txt")] == ["0.5", "0.7"]
+
+
+SHORT = log_of(
+    3, kl=1.2, frac_reward_zero_std=1.0, completions__clipped_ratio=0.8, grad_norm=lambda step: math.nan,
+    rewards__accuracy__mean=0.0, rewards__accuracy__std=0.0,
+)  # fmt: skip
+
+
+def test_what_a_few_rows_show_is_said_though_they_are_too_few():
+    [said] = diagnose(SHORT[:2])
+    assert said.code == "too_short"
+    for fact in ("kl up to 1.2", "100% of the latest groups tied", "80% of the latest completions cut off"):
+        assert fact in said.seen
+    assert "grad_norm is not a number in 2 of 2 entries" in said.seen and "accuracy = 0 for every" in said.seen
+
+
+def test_what_is_usual_is_not_said_of_a_few_rows():
+    [said] = diagnose(log_of(2, kl=0.01, completions__clipped_ratio=0.05, grad_norm=0.1))
+    assert said.seen.endswith("So far: mean reward 0.5 -> 0.5 (first and last logged step)")

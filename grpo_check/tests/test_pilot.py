@@ -185,6 +185,8 @@ def test_seconds_and_steps_follow_the_batch():
 
 # Real samples of the tiny model
 
+PLAIN = [{"prompt": f"<|im_start|>What is {n} + 1?", "answer": str(n + 1)} for n in range(64)]
+
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict]:
@@ -210,6 +212,24 @@ def test_a_sound_run_is_a_go(tiny, rows, monkeypatch):
     assert "price" in str(report) and "measured forward pass x assumed factor" in str(report)
     pairs = [pair for one in report.groups for pair in zip(one.right, one.scores[0], strict=True)]
     assert 0 < sum(right for right, _ in pairs) < len(pairs) and all(score == 1.0 for right, score in pairs if right)
+
+
+def test_examples_are_other_rows_and_come_after_the_system_message(tiny, rows):
+    usual = pilot(*tiny, [correctness_reward], rows, config=CONFIG, prompts=8)
+    shown = pilot(*tiny, [correctness_reward], rows, config=CONFIG, prompts=8, examples=3)
+    assert "3 rows in each prompt" in str(shown) and "in each prompt" not in str(usual)
+    asked = {group.row["prompt"][-1]["content"] for group in shown.groups}
+    for group in shown.groups:
+        first, *turns, last = group.row["prompt"]
+        assert first["role"] == "system" and [turn["role"] for turn in turns] == ["user", "assistant"] * 3
+        assert last in [row["prompt"][-1] for row in rows] and not asked & {turn["content"] for turn in turns}
+        assert all(turn["content"].endswith("</answer>") for turn in turns[1::2])  # as the prompts ask
+
+
+def test_examples_that_cannot_be_written_are_one_sentence(tiny, rows):
+    for count, some, said in [(64, rows, "leaves none"), (-1, rows, "0 or more"), (2, PLAIN, "need chat prompts")]:
+        with pytest.raises(CourseError, match=said):
+            pilot(*tiny, [correctness_reward], some, config=CONFIG, prompts=8, examples=count)
 
 
 def test_the_sampling_is_that_of_trl(tiny, rows):
@@ -254,7 +274,7 @@ def test_a_dropped_chat_template_is_the_cause(tiny, rows, tmp_path):
     plain = with_prompts(rows, lambda row: "\n".join(turn["content"] for turn in row["prompt"]))
     given = dict(model=tmp_path / "my-model", tokenizer=tiny[1], train=plain, rewards=[correctness_reward])
     run = plan(CONFIG, **given)
-    report = report_on(run, warnings_of(run), tiny[0], prompts=8, correct=None, price=None, seed=0)
+    report = report_on(run, warnings_of(run), tiny[0], prompts=8, examples=0, correct=None, price=None, seed=0)
     assert report.verdict.code == "fix_prompts" and "list of messages" in report.verdict.fixes[0]
     lines = str(report).splitlines()
     [warned] = [n for n, line in enumerate(lines) if line.startswith("warning string_prompt")]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from datasets import Dataset
 from grpo_check.packages import trl_is_at_least
 from grpo_check.preflights import models as of_models
 from grpo_check.preflights import rewards as of_rewards
@@ -43,6 +44,7 @@ FILES = {
     "rows.json": json.dumps(ROWS),
     "same.jsonl": json.dumps(ROWS[0]),
     "text.csv": 'prompt,answer\n"What is 2 + 2?",4\n',
+    "bad.parquet": "rows",
     "bad.jsonl": '{"prompt": 1}\n{"prompt"\n',
     "list.jsonl": "[1, 2]\n",
     "object.json": "{}",
@@ -56,6 +58,7 @@ FILES = {
 def folder(tmp_path, monkeypatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    Dataset.from_list(ROWS).to_parquet(tmp_path / "rows.parquet")
     write_addition(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -146,7 +149,6 @@ WRONG = {
     ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
     "a model that is not there": ("model_name_or_path: ./none", "model_name", "model_missing", "that is cached"),
-    "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "'content': 'What is 2 + 2?'"),
     "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "at least 8 rows"),
 }
 
@@ -215,6 +217,20 @@ def test_evaluation_without_rows_has_a_fix_for_the_file(folder, no_lab):
     assert "--heldout FILE" in finding.fixes[0] and "eval_strategy: 'no'" in finding.fixes[0]
 
 
+def test_a_file_that_names_no_rewards_leaves_them_to_whoever_runs_it(folder, no_lab):
+    report = report_on(folder, "seed: 1", without="reward_funcs")
+    assert report.ok and not report.codes and "rewards" in report.skipped
+
+
+def test_the_gold_answers_are_in_the_column_that_a_reward_reads(folder):
+    rows = [row | {"ground_truth": row["answer"], "answer": ""} for row in ROWS]
+    (folder / "named.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    named = REWARDS.replace("answer", "ground_truth")
+    (folder / "named.py").write_text(named, encoding="utf-8")
+    report = report_on(folder, "dataset_name: named.jsonl", without="dataset_name", rewards=["named.py:everything"])
+    assert "bad_answer" not in report.codes, str(report)
+
+
 def test_keys_of_accelerate_are_known_and_processes_count(folder, no_lab):
     report = report_on(folder, "num_processes: 3\nmixed_precision: 'no'\naccelerate_config: multi_gpu\nenv: {A: 1}")
     assert report.ok and "unknown_argument" not in report.codes, str(report)
@@ -274,7 +290,7 @@ def test_the_last_line_names_what_was_not_checked(folder, no_lab):
     assert last.startswith("NOT OK: 1 error")
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.parquet"])
 def test_rows_come_from_files_and_are_compared(name, folder, no_lab):
     assert report_on(folder, train=name).ok
     report = report_on(folder, train=name, heldout="same.jsonl")
@@ -284,6 +300,7 @@ def test_rows_come_from_files_and_are_compared(name, folder, no_lab):
 BAD_ROWS = {
     "no such file": ("none.jsonl", "There is no file 'none.jsonl'. Pass"),
     "another ending": ("rows.txt", "'rows.txt' ends in '.txt'; rows are read from .jsonl, .json, .csv"),
+    "no Parquet": ("bad.parquet", "bad.parquet cannot be read as Parquet: "),
     "a broken line": ("bad.jsonl", "bad.jsonl, line 2 is not valid JSON"),
     "a line that is a list": ("list.jsonl", "list.jsonl is a list, but each line of .jsonl must be an object"),
     "an object": ("object.json", "object.json contains a dict; write a list of rows"),
@@ -334,7 +351,7 @@ FOREIGN = {
     "LLaMA-Factory": "stage: ppo\nfinetuning_type: lora\nlearning_rate: 1.0e-5",
     "OpenRLHF": "pretrain: Qwen/Qwen3-0.6B\nadvantage-estimator: group_norm",
     "prime-rl": "orchestrator:\n  group_size: 16",
-    "NeMo RL": "grpo:\n  num_prompts_per_step: 8\n  num_generations_per_prompt: 4",
+    "NeMo RL": "grpo:\n  num_prompts_per_step: 8\n  num_generations_per_prompt: 4\npolicy: {}",
 }
 
 

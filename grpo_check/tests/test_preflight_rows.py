@@ -27,23 +27,17 @@ def test_a_prompt_that_is_rendered_already_is_no_string_prompt():
     assert "string_prompt" not in check(tokenizer, train=rendered).codes
 
 
-@pytest.mark.parametrize(
-    ("name", "severity"),
-    [
-        ("Qwen2.5-0.5B", "warning"),
-        ("Qwen2.5-0.5B-Instruct", "error"),
-        ("gemma-3-1b-it", "error"),
-    ],
-)
-def test_text_prompts_to_a_base_model_with_a_template_are_a_warning(name, severity, tmp_path):
-    from transformers import AutoConfig
-
-    from grpo_utils import model_path
-
-    AutoConfig.from_pretrained(model_path("tiny-qwen3")).save_pretrained(tmp_path / name)
+def test_text_prompts_to_a_model_with_a_template_are_a_warning():
     rows = texts(load_tokenizer(), lambda prompt: prompt[-1]["content"])
-    report = check(model=str(tmp_path / name), train=rows, heldout=None)
-    assert {(f.code, f.severity) for f in report.findings} >= {("string_prompt", severity)}, str(report)
+    report = check(train=rows, heldout=None)
+    assert report.ok and [f.severity for f in report.findings if f.code == "string_prompt"] == ["warning"], str(report)
+
+
+@pytest.mark.parametrize("gold", ["['ERROR']", "nan", "N/A"])
+def test_what_a_failure_left_as_a_gold_answer_is_named(gold):
+    assert "failed_answer" in check(train=changed(ROWS, answer=gold)).codes  # of one row
+    common = [row | {"answer": gold} for row in ROWS[:20]]
+    assert "failed_answer" not in check(train=[*common, *ROWS[20:]]).codes  # then it is a label
 
 
 ASKED = [{"role": "user", "content": "What is 0 + 1?"}]

@@ -673,7 +673,7 @@ def test_the_form_that_a_reward_wants_is_found(form):
         return [1.0 if m and same_answer(m[1], gold) else 0.0 for m, gold in zip(found, answer)]
 
     trial = Trial("wants", wants, make_plan([wants], ["42"], "answer", {}, FORMS[0]))
-    assert choosing.choose_form(trial, asked=False).form == form
+    assert choosing.choose_form(trial).form == form
 
 
 def test_tags_say_which_form_is_asked_for():

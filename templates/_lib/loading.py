@@ -29,7 +29,8 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     options["lora"] = lora if model.use_peft else None
     if run.use_unsloth:
         options["max_seq_length"] = run.max_prompt_tokens + training.max_completion_length
-        loader, options["checkpointing"] = load_with_unsloth, training.gradient_checkpointing
+        options["checkpointing"] = training.gradient_checkpointing
+        loader = load_with_unsloth
     else:
         options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
         loader = load_with_transformers

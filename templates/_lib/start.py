@@ -187,9 +187,9 @@ def check_names(values: dict, unknown: list[str]) -> None:
     names = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
     if {"rewards", "reward_funcs", "reward-funcs"} & set(names) or values["reward_weights"]:
         raise SystemExit("Error: rewards and their weights are not settings; set them in REWARDS in rewards.py.")
-    for name in names or unknown:
-        near = difflib.get_close_matches(name, values, n=1)
-        raise SystemExit(f"Error: unknown setting {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+    if wrong := names or unknown:
+        near = difflib.get_close_matches(wrong[0], values, n=1)
+        raise SystemExit(f"Error: unknown setting {wrong[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
 
 
 def check_numbers(values: dict) -> None:

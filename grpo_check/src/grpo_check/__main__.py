@@ -221,6 +221,8 @@ def _add_pilot(commands: argparse._SubParsersAction) -> None:
     _add_config(parser)
     parser.add_argument("--adapter", default="", metavar="FOLDER", help="a LoRA adapter for the model")
     parser.add_argument("--prompts", type=int, default=32, metavar="N", help="prompts to sample (default: 32)")
+    what = "rows with their gold answers in each prompt, to see what they give for nothing (default: 0)"
+    parser.add_argument("--examples", type=int, default=0, metavar="N", help=what)
     parser.add_argument("--group", type=int, metavar="N", help="replaces num_generations of the file")
     parser.add_argument("--limit", type=int, metavar="N", help="replaces max_completion_length of the file")
     parser.add_argument("--steps", type=int, metavar="N", help="replaces max_steps of the file")
@@ -246,6 +248,7 @@ def _pilot_of(arguments: argparse.Namespace) -> Report:
         changes=changes,
         wanted=arguments.settings.keeps,
         prompts=arguments.prompts,
+        examples=arguments.examples,
         price=arguments.price,
         seed=arguments.seed,
     )

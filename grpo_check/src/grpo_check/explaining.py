@@ -9,7 +9,7 @@ from grpo_core.errors import CourseError, did_you_mean
 
 from .error_texts import find
 from .findings import advice
-from .pasted import errors, plain, traceback
+from .pasted import errors, other_trainer, plain, traceback
 from .rule import Rule
 from .sections import nearest, quoting
 
@@ -91,6 +91,9 @@ def _explain_text(asked: str) -> str:
     """
     shown = plain(asked)
     if known := find(traceback(shown)):
+        other = other_trainer(shown)
+        if other and {record.library for record in known} == {"TRL"}:
+            known = [f"This traceback is of {other}, whose reason may be another one. In TRL, the text means:", *known]
         return "\n\n".join(map(str, known))
     texts = errors(shown) or [shown]
     name = f"{' '.join(texts[0].split())!r:.120}"

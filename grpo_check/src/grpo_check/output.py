@@ -26,6 +26,7 @@ _OPTIONS = (
     (r"answer_column='(\w+)'", r"--answer-column \1"),
     (r"answers=\[…\]", "--answers …"),
     (r"examples=\[…\]", "--example TEXT"),
+    (r"pilot\(…, examples=3\)", "grpo-check pilot FILE --examples 3"),
     (r"tags=\(…\)", "--tags …"),
     (r"calls=(…|\d+)", r"--calls \1"),
 )

@@ -19,6 +19,10 @@ _ERROR = re.compile(
 #: Where the message of an exception has ended, if it has more than one line.
 _END = re.compile(r"\n\s*\n|\n(?=\s*File \"|Traceback \(|\S*%\|)")
 TRACEBACK = "Traceback (most recent call last)"
+#: Trainers for GRPO, by the folder of their code.
+_TRAINERS = {"trl": "TRL", "swift": "ms-swift", "openrlhf": "OpenRLHF", "llamafactory": "LLaMA-Factory"}
+_TRAINERS |= {name: name for name in ("verl", "axolotl", "tunix", "slime", "areal", "verifiers", "nemo_rl", "prime_rl")}
+_FRAME = re.compile(rf"^[ \t]*File .*[/\\]({'|'.join(_TRAINERS)})[/\\]", re.MULTILINE)
 #: A message can be as long as a batch; its beginning says what went wrong.
 _LONGEST = 1000
 
@@ -56,3 +60,15 @@ def traceback(shown: str) -> str:
     first = _ERROR.search(shown)
     starts = [shown.find(TRACEBACK), first.start() if first else -1]
     return shown[min((start for start in starts if start >= 0), default=0) :]
+
+
+def other_trainer(shown: str) -> str:
+    """The trainer whose code a traceback goes through and that is not TRL, "" if it goes through TRL's or no trainer's.
+
+    >>> other_trainer('  File "/opt/swift/cli/main.py", line 62, in cli_main')
+    'ms-swift'
+    >>> other_trainer('  File "/opt/swift/cli/main.py", line 1\\n  File "/opt/trl/trainer.py", line 2')
+    ''
+    """
+    through = [*dict.fromkeys(_FRAME.findall(shown))]
+    return _TRAINERS[through[-1]] if through and "trl" not in through else ""

@@ -10,9 +10,6 @@ from grpo_core.training.texts import message_text
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-#: Parts of a model's name that say that it was trained to chat.
-_CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
-
 
 def _is_base_model(name: str) -> bool:
     """Whether a model's name marks a base model, for which plain text is correct even with a template.
@@ -22,15 +19,6 @@ def _is_base_model(name: str) -> bool:
     """
     parts = name.lower().rpartition("/")[2].replace("_", "-").split("-")
     return "base" in parts or parts[-1] == "pt"
-
-
-def is_chat_model(name: str) -> bool:
-    """Whether a model's name marks a chat model; a model without a name counts as one.
-
-    >>> is_chat_model("google/gemma-3-1b-it"), is_chat_model(""), is_chat_model("Qwen/Qwen3-0.6B")
-    (True, True, False)
-    """
-    return not name or bool(_CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
 
 
 def asks_for_tags(prompts: Sequence[str | list[dict]]) -> bool:

@@ -15,4 +15,5 @@
 | `correctness`, `trends` | what rules ask a log: are answers correct, is a change more than noise |
 | `limits` | every number that the rules depend on |
 | `watching`, `samples`, `stalling` | `HealthCallback`, its held-out samples, and its watchdog for steps that hang |
+| `replaying` | the page that replays a run, written when training ends |
 """

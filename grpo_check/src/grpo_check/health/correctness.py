@@ -60,8 +60,9 @@ def correctness_of(log: Log) -> Correctness:
     counts = [check for check in log.checks if "health/heldout_right" in check and check.get("step", 0) >= since]
     newest = counts[-1] if counts else {}
     right, sampled = (newest.get(f"health/heldout_{name}", 0.0) for name in ("right", "sampled"))
-    usable = isfinite(right) and isfinite(sampled) and 0 <= right <= sampled
-    return Correctness(means, *((int(right), int(sampled)) if usable else (0, 0)))
+    if not (isfinite(right) and isfinite(sampled) and 0 <= right <= sampled):
+        right = sampled = 0
+    return Correctness(means, int(right), int(sampled))
 
 
 def is_favorable(log: Log) -> bool:

@@ -9,12 +9,14 @@ from grpo_core.errors import CourseError
 from ..findings import Finding, in_order
 from ..logs.files import open_log
 from ..logs.log import Log, read_history
-from .rules import NOTES, OUTCOMES, PROBLEMS
+from .rules import NOTES, OUTCOMES, PROBLEMS, RULES
 from .rules.policy import nan
+from .rules.rewards import dead_rewards
 from .rules.rule import LogRule
 
 #: Where the error is in a text. torchrun writes the rank before it, and a summary after it.
 LAST_LINES, _LAST_CHARACTERS, RANK = 50, 50_000, re.compile(r"\[rank\d{1,6}\]:")
+_AT_THE_END = {rule.code for rule in RULES if rule.at_the_end}
 
 
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
@@ -111,3 +113,15 @@ def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
     if isinstance(error, MemoryError):
         text = f"MemoryError {text}".strip()
     return next(iter(_findings(Log(error=text, error_step=step))), None)
+
+
+def is_early(finding: Finding) -> bool:
+    """Whether it is too early to report a finding. A dead reward is reported at once, other warnings wait."""
+    waits = finding.severity == "warning" and finding.code != "dead_reward"
+    return waits or finding.code in _AT_THE_END
+
+
+def subjects_of(finding: Finding, log: Log) -> set[str]:
+    """What is reported only once: the code, and for dead rewards each name, as a second one may die later."""
+    dead = finding.code == "dead_reward"
+    return {f"{finding.code} {name}" for name in dead_rewards(log)} if dead else {finding.code}

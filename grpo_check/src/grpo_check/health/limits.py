@@ -47,6 +47,8 @@ RIGHT = 0.9
 HALF = 0.5
 #: Share of completions cut off: four of five cannot give their answer; healthy runs here: under 0.05.
 CLIPPED = 0.8
+#: Share of completions cut off, and nats per token, from which they are said of a run without problems; chosen.
+CUT_SAID, KL_SAID = 0.2, 0.5
 #: Share of completions that end when given four times the room; then the limit was the fault.
 ENDED = 0.5
 #: Mean importance ratio that is worth a warning; chosen: below the 0.57 that trl#5814 measured without a fault.

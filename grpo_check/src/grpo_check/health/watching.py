@@ -15,11 +15,10 @@ from ..logs.log import Log
 from ..prompts import lacks_template
 from . import limits
 from .correctness import correctness_of, is_at_top
-from .diagnosis import judge, urgent
+from .diagnosis import is_early, judge, subjects_of, urgent
 from .replaying import leave_page
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
-from .telling import is_early, subjects_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -77,7 +76,7 @@ class HealthCallback(TrainerCallback):
         """Reset, so that the same callback can watch a second run."""
         self.folder, self.read = Path(args.output_dir) / "health", 0
         self.told = {"stalled"}  # the watchdog reports it at once; the log of a resumed run may contain an old stall
-        self.log, self.was_at_top = Log(truth=self.correctness), False
+        self.log, self.was_at_top = Log(correctness=self.correctness), False
         self.lost = self.stopped = False  # lost: no checkpoint any more; stopped: it is told and saved apart
         self.sharded = bool(args.deepspeed or args.fsdp)  # no process holds the whole model
         self.watched = min((p for p in model.parameters() if p.requires_grad), key=lambda p: p.numel())
@@ -218,7 +217,7 @@ class HealthCallback(TrainerCallback):
     def _room_wanted(self) -> bool:
         """Whether to try four times the limit once, because all completions were cut off from the start."""
         clipped = self.log.clipped
-        early = len(clipped) == self.log.entries_in(limits.WINDOW)
+        early = len(clipped) == self.log.entries_covering(limits.WINDOW)
         return early and min(clipped) >= limits.CLIPPED and not self.log.checked("ended_with_room")
 
     def _sample(self, args, state, model, processing_class) -> None:

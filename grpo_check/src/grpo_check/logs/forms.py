@@ -21,7 +21,8 @@ READABLE = (
     "a trainer_state.json or a folder with one, JSON, JSON lines, a CSV file (a chart or the history of W&B), a "
     "notebook with its outputs, the table that a notebook shows, and the dictionaries that a trainer printed"
 )
-_ENTRY = re.compile(r"\{[^{}]*\}")
+#: A dictionary; the first one may have been copied without its bracket.
+_ENTRY = re.compile(r"(?:\{|\A)[^{}]*\}")
 #: ``'loss': '0.01'`` of transformers 5, ``'loss': 0.01``, ``"loss": NaN``. A terminal may break the line in a name.
 _PAIR = re.compile(r"""(['"])([^'"{}]{1,200})\1\s*:\s*(?:(['"])([^'"{}]*)\3|([-+.\w]+))""")
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -32,7 +32,7 @@ class Log:
     Attributes:
         entries: the logged steps, each with its ``step``.
         checks: the checks that the callback added.
-        truth: names of the rewards that measure correctness; if empty, they are recognized by name.
+        correctness: names of the rewards that measure correctness; if empty, they are recognized by name.
         rewards: the names of all reward functions, in their order.
         unscored: the names of those that never scored a completion, so that TRL logs None for them.
         counted: whether some entries had no step, so that they were counted; each may stand for many steps.
@@ -41,7 +41,7 @@ class Log:
 
     entries: list[dict[str, float]] = field(default_factory=list)
     checks: list[dict[str, float]] = field(default_factory=list)
-    truth: tuple[str, ...] = ()
+    correctness: tuple[str, ...] = ()
     rewards: dict[str, None] = field(default_factory=dict)
     unscored: dict[str, None] = field(default_factory=dict)
     counted: bool = False
@@ -57,7 +57,7 @@ class Log:
             elif "reward" in entry:
                 known = math.isfinite(entry.get("step", math.nan))
                 self.counted = self.counted or not known
-                entry["step"] = int(entry["step"]) if known else self.entries[-1]["step"] + 1 if self.entries else 1
+                entry["step"] = int(entry["step"]) if known else self.step + 1
                 self._place(entry)
                 self.rewards |= dict.fromkeys(_rewards_in(entry))
                 logged = dict.fromkeys(_rewards_in(raw)) | self.unscored
@@ -77,7 +77,8 @@ class Log:
         if at < len(self.entries) and self.entries[at]["step"] == step:
             del self.entries[at:]
             self.checks = [check for check in self.checks if at and check.get("step", step) < step]
-            self.rewards, self.unscored = (self.rewards, self.unscored) if at else ({}, {})
+            if not at:
+                self.rewards, self.unscored = {}, {}
         self.entries.insert(at, entry)
 
     @property
@@ -108,14 +109,14 @@ class Log:
         """Training steps that the entries cover."""
         return sum(self.steps_each)
 
-    def entries_in(self, steps: float) -> int:
+    def entries_covering(self, steps: float) -> int:
         """How many of the last entries cover so many training steps, at least one."""
         return 1 + sum(covered < steps for covered in itertools.accumulate(reversed(self.steps_each)))
 
     def values(self, key: str, steps: float = math.inf) -> list[float]:
         """The values of one metric where it was logged, of the last so many steps; NaN and infinity left out."""
         values = [entry[key] for entry in self.entries if key in entry and math.isfinite(entry[key])]
-        return values if steps == math.inf else values[-self.entries_in(steps) :]
+        return values if steps == math.inf else values[-self.entries_covering(steps) :]
 
     def checked(self, key: str) -> list[float]:
         """The values of one of the callback's own checks."""
@@ -123,13 +124,13 @@ class Log:
 
     def kind(self, name: str) -> str:
         """The kind of a reward: correctness if it was declared so, otherwise by its name."""
-        return "correctness" if name in self.truth else kind_of(name)
+        return "correctness" if name in self.correctness else kind_of(name)
 
     def of_kind(self, kind: str) -> list[str]:
         """The rewards of one kind; for correctness the declared ones, if there are any."""
         known = [name for name in self.rewards if self.means(name)]
-        if kind == "correctness" and self.truth:
-            return [name for name in known if name in self.truth]
+        if kind == "correctness" and self.correctness:
+            return [name for name in known if name in self.correctness]
         return [name for name in known if self.kind(name) == kind]
 
     def means(self, name: str) -> list[float]:
@@ -172,7 +173,7 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
     """
     if not isinstance(log_history, Sequence) or not all(isinstance(entry, dict) for entry in log_history):
         raise CourseError("a log must be a list of dicts, one per logged step, like trainer.state.log_history.")
-    log = Log(truth=tuple(correctness))
+    log = Log(correctness=tuple(correctness))
     log.add(log_history)
     if not log.entries:
         keys = sorted({str(key) for entry in log_history for key in entry})[:8]

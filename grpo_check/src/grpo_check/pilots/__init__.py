@@ -3,6 +3,7 @@
 | module | contents |
 |---|---|
 | `sampling` | groups of completions, with TRL's decoding and the run's rewards |
+| `examples` | the rows to sample, with others as examples in the prompt |
 | `figures` | shares, the pull of the reward, tokens, seconds |
 | `verdicts` | thresholds and verdicts; ``RULES`` has them in the order of decision |
 | `running` | the call, the command and the report |

@@ -19,6 +19,7 @@ from ..preflights.checking import RULES, walk
 from ..preflights.config_file import run_of
 from ..preflights.planned import PlannedRun, plan
 from ..prompts import asks_for_tags
+from .examples import draw
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
 from .verdicts import FEWEST_GROUPS, Basis, decide
@@ -106,7 +107,7 @@ def labeled(label: str, text: str) -> str:
 def pilot(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", rewards: Sequence[Callable],
     rows: "Dataset | list[dict]", *, config: "GRPOConfig | dict", prompts: int = 32,
-    correct: Callable | None = None, price: float | None = None, seed: int = 0,
+    examples: int = 0, correct: Callable | None = None, price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """Sample some groups before training, and say whether GRPO has something to learn from.
 
@@ -116,6 +117,8 @@ def pilot(
         model, tokenizer, rewards, rows, config: what you give to `GRPOTrainer`. Rewards must be functions. An adapter
             that the model has is used.
         prompts: how many are drawn from the rows; each gets a group, of 8 completions at least.
+        examples: how many other rows are put before each question, with their gold answers as the model's replies. What
+            the model does then is free, so a run without them should end above it.
         correct: ``correct(text, row)`` says whether a completion is correct. Without it, the tags around reasoning and
             answer decide where the prompts ask for them, otherwise the best score (at least 1) of a reward whose name
             says that it rates correctness.
@@ -126,9 +129,10 @@ def pilot(
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
     require("pilot", OF_A_MODEL)
-    check_numbers(prompts, price)
+    check_numbers(prompts, price, examples)
     run = plan(config, model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards)
-    return report_on(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
+    how = dict(prompts=prompts, examples=examples, correct=correct, price=price, seed=seed)
+    return report_on(run, warnings_of(run), model, **how)
 
 
 def warnings_of(run: PlannedRun, wanted: Callable[[Finding], bool] | None = None) -> tuple[Finding, ...]:
@@ -147,8 +151,10 @@ def warnings_of(run: PlannedRun, wanted: Callable[[Finding], bool] | None = None
     return findings
 
 
-def check_numbers(prompts: int, price: float | None) -> None:
-    """Raise a `CourseError` for a number of prompts or a price that makes no sense."""
+def check_numbers(prompts: int, price: float | None, examples: int) -> None:
+    """Raise a `CourseError` for a number of prompts or examples, or a price, that makes no sense."""
+    if examples < 0:
+        raise CourseError(f"examples={examples} should be 0 or more.")
     if prompts < 1:
         raise CourseError(f"prompts={prompts} should be 1 or more.")
     if price is not None and not 0 <= price < math.inf:
@@ -156,14 +162,15 @@ def check_numbers(prompts: int, price: float | None) -> None:
 
 
 def report_on(
-    run: PlannedRun, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int, correct: Callable | None,
-    price: float | None, seed: int,
+    run: PlannedRun, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int, examples: int,
+    correct: Callable | None, price: float | None, seed: int,
 ) -> PilotReport:  # fmt: skip
     """The report on a planned run, what a preflight found in it, and its model."""
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
-    chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
+    chosen = draw(run, prompts, examples, seed)
     samples = _sample(run, model, chosen, seed)
     notes = [labeled("prompt", text) for text in thinking.notes(run)]
+    notes += [labeled("examples", f"{examples} rows in each prompt; the planned run has none")] if examples else []
     if samples.interrupted:
         notes.append(labeled("interrupted", f"after {len(samples.groups)} of {len(chosen)} prompts"))
     warned, count = frozenset(one.code for one in warnings), len(samples.groups)
@@ -261,7 +268,7 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
 def pilot_file(
     path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
     changes: dict | None = None, wanted: Callable[[Finding], bool] | None = None, prompts: int = 32,
-    price: float | None = None, seed: int = 0,
+    examples: int = 0, price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.
 
@@ -271,24 +278,25 @@ def pilot_file(
         adapter: a folder or hub id of a LoRA adapter for the model.
         changes: arguments of `GRPOConfig` in place of the file's; None leaves one as it is.
         wanted: which findings of the preflight count; by default all.
-        prompts, price, seed: as for `pilot`.
+        prompts, examples, price, seed: as for `pilot`.
 
     Raises:
         CourseError: a file cannot be read, or the run could not start.
     """
     require("pilot", OF_A_MODEL)
-    check_numbers(prompts, price)
+    check_numbers(prompts, price, examples)
     changed = {name: value for name, value in (changes or {}).items() if value is not None}
     with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:
         if run.train is None:
             raise CourseError(f"there are no rows: {'; '.join(run.bad_rows) or run.unread['rows']}.")
-        if not (run.model.name or run.config):
+        if not (run.model.name or run.model.config):
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
         if run.tokenizer is None:
             raise CourseError(f"{run.model.fault or run.model.unseen or run.unread['tokenizer']}.")
         warnings = warnings_of(run, wanted)
         policy = _policy(run, adapter)
-        return report_on(run, warnings, policy, prompts=prompts, correct=None, price=price, seed=seed)
+        how = dict(prompts=prompts, examples=examples, correct=None, price=price, seed=seed)
+        return report_on(run, warnings, policy, **how)
 
 
 def _policy(run: PlannedRun, adapter: str) -> "PreTrainedModel":
@@ -305,7 +313,9 @@ def _policy(run: PlannedRun, adapter: str) -> "PreTrainedModel":
     try:
         if adapter:
             PeftConfig.from_pretrained(adapter)  # fails before the model is loaded
-        policy = load_base(run.name, **how)
+        policy = load_base(run.model.name, **how)
         return PeftModel.from_pretrained(policy, adapter) if adapter else policy
     except (OSError, ValueError, ImportError) as error:
-        raise CourseError(f"{adapter or run.name!r} cannot be loaded: {str(error).strip().splitlines()[0]}") from error
+        raise CourseError(
+            f"{adapter or run.model.name!r} cannot be loaded: {str(error).strip().splitlines()[0]}"
+        ) from error

@@ -297,6 +297,7 @@ def harder_rows(basis: Basis) -> Iterator[Finding]:
     "nothing that should be learned is ever sampled",
     why="GRPO reinforces what the model already produces sometimes, and every group ties at a low reward.",
     fixes=(
+        "see first what three examples in the prompt give for nothing: pilot(…, examples=3).",
         "train with SFT on some examples first. If no completion is correct, no group can teach it.",
         "or use much easier rows, if there are any.",
     ),

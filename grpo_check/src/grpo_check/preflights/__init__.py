@@ -11,11 +11,15 @@ says what it skipped. From a terminal: ``grpo-check preflight config.yaml``.
 |---|---|
 | `planned` | the given arguments and TRL's defaults |
 | `values` | the values of a config, sorted by the type hints of its class |
+| `models`, `columns` | the model of a name, and the columns that other names mean |
 | `misfits`, `arguments`, `machine`, `rows`, `texts`, `lengths`, `rewards`, `thinking`, `memory` | the rules |
 | `sizes`, `estimate` | memory and minutes |
 | `checking` | the call, ``RULES`` with all rules, and which of them can look |
 | `report` | the report |
-| `config_file` | your own YAML file |
+| `config_file` | your own file: a config, or what `scripts` and `shell` read in a training script |
+| `sections`, `foreign` | configs with sections, and those of other tools |
+| `named_rows`, `named_rewards` | the rows and the rewards that a file names |
+| `words` | advice in the words of a YAML file |
 
 A rule is a `Rule`. Its example is the smallest change to a sound run in which it finds the problem: arguments of
 `GRPOConfig`, settings of `preflight`, attributes of the ``tokenizer``, columns of one ``row``, ``keys`` of a config

@@ -267,7 +267,7 @@ def learning_rate(run: PlannedRun) -> Iterator[Finding]:
 
 def _is_tiny(run: PlannedRun) -> bool:
     """Whether the model is known, and much smaller than any that is published."""
-    width = run.config.get_text_config().to_dict().get("hidden_size") if run.config else None
+    width = run.model.config.get_text_config().to_dict().get("hidden_size") if run.model.config else None
     return width is not None and width <= TINY
 
 
@@ -352,7 +352,11 @@ def batch(run: PlannedRun) -> Iterator[Finding]:
     )
     fixes = [f"set num_generations to one of {', '.join(sizes)}."] if sizes else []
     fixes.append(f"set per_device_train_batch_size={least} or a multiple of it.")
-    yield found(what, *fixes)
+    if run.backend == "unsloth" and run["steps_per_generation"] is None:
+        why = f"Unsloth then sets per_device_train_batch_size to num_generations ({size}), which takes more memory."
+        yield found(what, *fixes, why=why, severity="warning")
+    else:
+        yield found(what, *fixes)
 
 
 @rule(

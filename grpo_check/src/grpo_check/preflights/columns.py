@@ -1,8 +1,7 @@
 """Which column of a dataset is meant by another name: by what it has, not by how it is spelled."""
 
 from collections.abc import Sequence
-
-from grpo_core.errors import did_you_mean
+from difflib import get_close_matches
 
 #: Names that people give to the question, to the gold answer, and to a whole chat with the reply in it.
 QUESTIONS = ("question", "problem", "query", "instruction", "input", "prompts", "user_prompt", "task")
@@ -21,5 +20,4 @@ def meant_by(wanted: str, there: Sequence[str]) -> str:
         return next((name for name in ANSWERS if name in there), "")
     if wanted in ("prompt", *QUESTIONS):
         return next((name for name in QUESTIONS if name in there), "")
-    hint = did_you_mean(wanted, there, 0.8)
-    return hint.split("'")[1] if hint else ""
+    return next(iter(get_close_matches(wanted, there, n=1, cutoff=0.8)), "")

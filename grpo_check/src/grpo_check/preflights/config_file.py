@@ -12,9 +12,10 @@ rewards that they name these become a `PlannedRun`.
 """
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
+from inspect import isfunction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +23,10 @@ from grpo_core.errors import CourseError, did_you_mean
 from grpo_core.training.small_yaml import load_yaml
 
 from ..packages import OF_A_RUN, require
+from ..probes.signatures import columns_read
 from .checking import report_on
-from .foreign import refuse_foreign
+from .columns import ANSWERS
+from .foreign import SYNONYMS, in_trl, refuse_foreign
 from .misfits import OF_THE_TRAINER
 from .models import look_up, tokenizer_of
 from .named_rewards import rewards_named
@@ -31,9 +34,15 @@ from .named_rows import named_rows
 from .planned import PlannedRun, plan
 from .report import PreflightReport
 from .rows import columns_of
-from .scripts import ENDINGS, read_script
+from .scripts import ENDINGS as OF_SCRIPTS
+from .scripts import read_script
 from .sections import without_sections
+from .shell import ENDINGS as OF_SHELL
+from .shell import read_shell
 from .values import Values
+
+#: Settings of an adapter. A name that only means one of them shows that there is one, whatever reads the file.
+_OF_AN_ADAPTER = ("lora_r", "lora_target_modules", "use_peft")
 
 
 def read_config_file(path: Path) -> dict:
@@ -75,7 +84,8 @@ def preflight_file(
     """`preflight` on a YAML file, or a training script, and what it names.
 
     Args:
-        path: the file; of a script (``.py``) or notebook (``.ipynb``), the call of `GRPOConfig` in it is read.
+        path: the file; of a script (``.py``) or notebook (``.ipynb``), the call of `GRPOConfig` in it is read, and of a
+            shell script (``.sh``) the options of its last command.
         model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
         heldout: a file of held-out rows.
         gpu: that the run is for, if not this machine's.
@@ -101,7 +111,7 @@ def run_of(
     Raises:
         CourseError: the file cannot be read, or is a config for another tool.
     """
-    read = _read_script if path.suffix in ENDINGS else _read_yaml
+    read = _read_script if path.suffix in OF_SCRIPTS else _read_shell if path.suffix in OF_SHELL else _read_yaml
     source, folder = read(path, changes or {}), path.parent
     keys, named = source.values.usable, rewards or source.values.usable.get("reward_funcs") or []
     rows = named_rows(keys, train, heldout, folder)
@@ -117,7 +127,7 @@ def run_of(
             heldout=rows.heldout,
             rewards=_judges(keys) + functions if named or source.names_rewards else None,
             gpu=gpu or None,
-            answer_column=_answer_column(columns_of(rows.train)),
+            answer_column=_answer_column(columns_of(rows.train), functions),
             unread={need: why for need, why in unread.items() if why},
             bad_rows=rows.bad,
             unknown=source.unknown,
@@ -134,7 +144,7 @@ class _Source(NamedTuple):
         values: the arguments.
         model: the model's name or folder.
         loading: how it is loaded, as arguments of `plan`.
-        names_rewards: whether it has all rewards of the run, so that having none is a fault.
+        names_rewards: whether it says that there are no others than those it names.
         unknown: arguments that are given without showing their values.
         notes: on what was read how.
     """
@@ -161,23 +171,47 @@ def _read_script(path: Path, changes: dict) -> _Source:
     return _Source(values, script.model, {"backend": backend}, unknown=script.unknown, notes=tuple(notes))
 
 
+def _read_shell(path: Path, changes: dict) -> _Source:
+    """A shell script with the options of ``trl grpo``, or of a script of one's own, whose other options it has."""
+    command = read_shell(path)
+    refuse_foreign(path, command.options)
+    require("preflight", OF_A_RUN)
+    values, of_launch, _ = values_of(command.options, changes)
+    notes = [f"read the options of the last command in {path.name}"]
+    own = [] if command.for_trl else [name for name in (*values.given, *command.unknown) if name not in values.hints]
+    if own:
+        said = ", ".join(in_trl(name, values.hints) for name in own)
+        notes.append(f"did not check what TRL has no argument for: {said}")
+        values = replace(values, given={name: value for name, value in values.given.items() if name not in own})
+    unknown = tuple(name for name in command.unknown if name not in own)
+    loading = _loading(values, of_launch, command.for_trl)
+    return _Source(values, values.usable.get("model_name_or_path") or "", loading, False, unknown, tuple(notes))
+
+
 def _read_yaml(path: Path, changes: dict) -> _Source:
     """A config file: of ``trl grpo``, or with sections of one's own."""
     config = read_config_file(path)
     require("preflight", OF_A_RUN)
     values, of_launch, notes = values_of(config, changes)
-    keys, for_trl = values.usable, not notes
-    loading = {
-        "load_in_4bit": keys.get("load_in_4bit", False),
-        "lora_rank": keys.get("lora_r", 16) if keys.get("use_peft") else 0,
-        "dtype": keys.get("dtype", "float32"),
-        "processes": of_launch.get("num_processes"),
-    }
-    if not for_trl:  # a script of one's own loads the model in its own way
-        loading = {name: keys.get(key) for name, key in (("load_in_4bit",) * 2, ("dtype",) * 2)}
-        loading["lora_rank"] = keys.get("lora_r") if any(loading.values()) else None
-    names_rewards = for_trl and not values.given.get("reward_funcs")
-    return _Source(values, keys.get("model_name_or_path") or "", loading, names_rewards, notes=notes)
+    loading = _loading(values, of_launch, not notes)
+    names_none = not notes and values.given.get("reward_funcs") == []
+    return _Source(values, values.usable.get("model_name_or_path") or "", loading, names_none, notes=notes)
+
+
+def _loading(values: Values, of_launch: dict, for_trl: bool) -> dict:
+    """How the model is loaded, as arguments of `plan`; a script of one's own may have other names for it."""
+    keys = values.usable
+    adapts = any(SYNONYMS.get(name) in _OF_AN_ADAPTER for name in values.given)
+    if for_trl and not (adapts and not keys.get("use_peft")):
+        return {
+            "load_in_4bit": keys.get("load_in_4bit", False),
+            "lora_rank": keys.get("lora_r", 16) if keys.get("use_peft") else 0,
+            "dtype": keys.get("dtype", "float32"),
+            "processes": of_launch.get("num_processes"),
+        }
+    loading = {"load_in_4bit": keys.get("load_in_4bit"), "dtype": keys.get("dtype")}
+    loading["lora_rank"] = keys.get("lora_r") if any(loading.values()) else None
+    return loading | {"processes": of_launch.get("num_processes")}
 
 
 def values_of(config: dict, changes: dict) -> tuple[Values, dict, tuple[str, ...]]:
@@ -201,6 +235,9 @@ def _judges(keys: dict) -> list[str]:
     return [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
 
 
-def _answer_column(columns: list[str]) -> str:
-    """``answer``, or ``solution``, which TRL's own rewards read, where the rows have only that."""
-    return "solution" if "solution" in columns and "answer" not in columns else "answer"
+def _answer_column(columns: list[str], rewards: Sequence[Callable]) -> str:
+    """The column of gold answers that a reward reads, or else ``answer`` or ``solution``, whichever the rows have."""
+    read = {name for reward in rewards if isfunction(reward) for name in columns_read(reward)}
+    named = [name for name in ANSWERS if name in columns]
+    usual = "solution" if "solution" in named and "answer" not in named else "answer"
+    return next((name for name in named if name in read), usual)

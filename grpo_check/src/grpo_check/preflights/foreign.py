@@ -16,7 +16,7 @@ TOOLS = {
     "verl": ("actor_rollout_ref", "algorithm.adv_estimator"),
     "LLaMA-Factory": ("stage finetuning_type",),
     "OpenRLHF": ("advantage_estimator", "n_samples_per_prompt", "micro_rollout_batch_size"),
-    "NeMo RL": ("grpo.num_prompts_per_step", "grpo loss_fn policy"),
+    "NeMo RL": ("grpo.num_prompts_per_step policy", "grpo loss_fn policy"),
     "SkyRL": ("trainer.algorithm generator",),
     "prime-rl": ("orchestrator", "rollouts_per_example"),
     "AReaL": ("gconfig actor", "allocation_mode actor"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from grpo_core.training.generating import prompt_lengths
 
 from ..findings import Finding
-from ..probes.forms import FORMS, Form, read_tags
+from ..probes.forms import read_tags
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
 from .planned import PlannedRun, once
@@ -47,7 +47,7 @@ def notes(run: PlannedRun) -> Iterator[str]:
 
 def _context_of(run: PlannedRun) -> int | None:
     """The model's context in tokens, or None if it is not known."""
-    model = run.config.get_text_config().to_dict().get("max_position_embeddings") if run.config else None
+    model = run.model.config.get_text_config().to_dict().get("max_position_embeddings") if run.model.config else None
     known = [int(length) for length in (model, run.tokenizer.model_max_length) if length and 0 < length < UNSET]
     return min(known, default=None)
 
@@ -63,7 +63,7 @@ def short_completions(run: PlannedRun) -> Iterator[Finding]:
     """It counts the tokens of the format around the longest gold answer, without any reasoning."""
     context, asked, needed = _context_of(run), run["max_completion_length"], _clean_length(run)
     if 1 <= asked < needed:
-        what = f"max_completion_length={asked}, but the format alone takes {needed} tokens ({_asked_form(run)})."
+        what = f"max_completion_length={asked}, but the format alone takes {needed} tokens ({read_tags(run.tags)})."
         fix = f"set max_completion_length={2 * needed} or more, with room to reason."
         if context and 2 * needed >= context:
             fix = f"use a shorter format, or a model with a context of more than {context} tokens."
@@ -159,14 +159,9 @@ def _percentiles(lengths: Sequence[int]) -> str:
     return ", ".join([*shares, f"longest: {ordered[-1]}"])
 
 
-def _asked_form(run: PlannedRun) -> Form:
-    """The requested format; by default the first of `FORMS`."""
-    return read_tags(run.tags) if run.tags is not None else FORMS[0]
-
-
 def _clean_length(run: PlannedRun) -> int:
     """Tokens of the format around the longest gold answer, without reasoning, and of the end of the turn."""
     golds = column(run.train, run.answer_column, spread(run.train)) if run.train else []
     longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-_LONGEST_GOLDS:]
-    texts = [_asked_form(run).write("", gold) for gold in longest or ["42"]]
+    texts = [read_tags(run.tags).write("", gold) for gold in longest or ["42"]]
     return max(len(ids) for ids in run.tokenizer(texts, add_special_tokens=False)["input_ids"]) + 1

@@ -97,7 +97,7 @@ def bf16_gpu(run: PlannedRun) -> Iterator[Finding]:
 
 def _without_bf16(run: PlannedRun) -> str:
     """What to do on a card without bf16, where fp16 suits neither Gemma nor the training of fp16 weights."""
-    if "gemma" in run.name.lower():
+    if "gemma" in run.model.name.lower():
         return "set bf16=False and load the model in float32 (slow), use a newer GPU, or use a Qwen model in fp16."
     if run.lora_rank == 0:
         return "set fp16=True and bf16=False, and load the model in float32 (dtype='float32'), or train an adapter."
@@ -126,8 +126,8 @@ def fp16_full(run: PlannedRun) -> Iterator[Finding]:
 )
 def gemma_fp16(run: PlannedRun) -> Iterator[Finding]:
     """It goes by the model's name, and looks at fp16 autocast as well as at weights in float16."""
-    if not run.on_cpu and "gemma" in run.name.lower() and (run["fp16"] or loaded_in(run) == "float16"):
-        yield found(f"{run.name} would run in fp16.")
+    if not run.on_cpu and "gemma" in run.model.name.lower() and (run["fp16"] or loaded_in(run) == "float16"):
+        yield found(f"{run.model.name} would run in fp16.")
 
 
 @rule(

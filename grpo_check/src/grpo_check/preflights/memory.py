@@ -30,7 +30,7 @@ rule = adding_to(RULES, needs=("estimate",))
 @once
 def _estimate_or_why(run: PlannedRun) -> "tuple[Estimate | None, str]":
     """Memory and minutes for the longest prompt; or None, and what is missing for an estimate."""
-    missing = [] if run.config else ["model"]
+    missing = [] if run.model.config else ["model"]
     wanted = "whether the script trains an adapter" if run.in_terminal else "lora_rank (0: all weights) or a profile"
     missing += [] if run.lora_rank is not None else [wanted]
     if missing:
@@ -38,7 +38,7 @@ def _estimate_or_why(run: PlannedRun) -> "tuple[Estimate | None, str]":
     try:
         if run.fails(wrong_type, out_of_range):
             return None, "fix the arguments first"
-        return _computed(run, model_sizes(run.config)), ""
+        return _computed(run, model_sizes(run.model.config)), ""
     except UnknownArgumentError as error:
         return None, f"the script does not show the value of {error}"
     except CourseError as error:
@@ -99,7 +99,7 @@ def _products(run: PlannedRun, dtype: str) -> str:
     """
     if run["fp16"] or run.bf16:
         return "float16" if run["fp16"] else "bfloat16"
-    gemma = "gemma" in run.name.lower() and run.backend == "unsloth"
+    gemma = "gemma" in run.model.name.lower() and run.backend == "unsloth"
     return "float16" if gemma and not run.on_cpu and run.gpu.capability < AMPERE else dtype
 
 

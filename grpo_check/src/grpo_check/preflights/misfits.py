@@ -59,7 +59,8 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     """The finding says what to write instead of names of other tools, older releases and other classes."""
     values = run.values
     what, why = ("a key that trl grpo knows", _UNKNOWN_KEY) if values.from_yaml else ("an argument of GRPOConfig", "")
-    unknown = {name: _advice(values, name) for name in values.given if name not in values.hints}
+    shown = (*values.given, *(name for name in run.unknown if not name.startswith("**")))
+    unknown = {name: _advice(values, name) for name in shown if name not in values.hints}
     of_open_r1 = [name for name in unknown if values.from_yaml and name in OF_OPEN_R1]
     others = [name for name in unknown if name not in of_open_r1]
     strange = [name for name in others if not unknown[name]]

@@ -60,16 +60,30 @@ def _is_folder(name: str, folder: Path) -> bool:
 def read_rows(name: str, folder: Path, split: str) -> "Rows":
     """Rows from a file, or a split of a folder of files.
 
-    Files end in ``.jsonl``, ``.json``, ``.csv`` or ``.tsv``. A folder is read with `datasets.load_dataset`, as
-    ``trl grpo`` reads it.
+    Files end in ``.jsonl``, ``.json``, ``.csv``, ``.tsv`` or ``.parquet``. A folder is read with
+    `datasets.load_dataset`, as ``trl grpo`` reads it.
 
     Raises:
         CourseError: no such file, or one that `read_table` or `load_dataset` rejects.
     """
     path = _find(name, folder)
     if path is None:
-        raise CourseError(f"There is no file {name!r}. Pass a .jsonl, .json or .csv file, or a folder of them.")
-    return _rows_in(path, split) if path.is_dir() else read_table(path)
+        raise CourseError(
+            f"There is no file {name!r}. Pass a .jsonl, .json, .csv or .parquet file, or a folder of them."
+        )
+    if path.is_dir():
+        return _rows_in(path, split)
+    return _of_parquet(path) if path.suffix == ".parquet" else read_table(path)
+
+
+def _of_parquet(path: Path) -> "Dataset":
+    from datasets import Dataset
+    from datasets.exceptions import DatasetGenerationError
+
+    try:
+        return Dataset.from_parquet(str(path))
+    except (OSError, ValueError, DatasetGenerationError) as error:
+        raise CourseError(f"{path} cannot be read as Parquet: {error.__cause__ or error}") from error
 
 
 def _rows_in(folder: Path, split: str) -> "Dataset":

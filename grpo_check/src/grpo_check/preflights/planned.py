@@ -23,7 +23,7 @@ from .values import LARGEST, Values, defaults_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
     from trl import GRPOConfig
 
     Rows = Dataset | list[dict]
@@ -65,7 +65,7 @@ class PlannedRun:
         unknown: arguments that a script passes, without showing their values.
         notes: what a reader of the report should know about how the config file was read.
         in_terminal: whether the reader of the report can use options and files rather than Python.
-        known: what `once` has computed, and what rules have found.
+        computed: what `once` has computed, and what rules have found.
     """
 
     values: Values
@@ -89,7 +89,7 @@ class PlannedRun:
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     in_terminal: bool = False
-    known: dict = field(default_factory=dict, init=False, repr=False)
+    computed: dict = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def given(self) -> dict:
@@ -149,21 +149,11 @@ class PlannedRun:
         """Completions that one device samples together."""
         return self["per_device_train_batch_size"] * self.steps_per_generation
 
-    @property
-    def name(self) -> str:
-        """The model's name or folder; "" if it has none."""
-        return self.model.name
-
-    @property
-    def config(self) -> "PretrainedConfig | None":
-        """The model's configuration, if it could be read."""
-        return self.model.config
-
     def findings_of(self, rule: Rule) -> list[Finding]:
         """What a rule finds in this run; it looks only once."""
-        if rule.code not in self.known:
-            self.known[rule.code] = rule(self)
-        return self.known[rule.code]
+        if rule.code not in self.computed:
+            self.computed[rule.code] = rule(self)
+        return self.computed[rule.code]
 
     def fails(self, *rules: Rule) -> bool:
         """Whether any of some rules finds something, so that there is no point in looking further."""
@@ -237,9 +227,9 @@ def once(compute: Callable[[PlannedRun], T]) -> Callable[[PlannedRun], T]:
 
     @wraps(compute)
     def shared(run: PlannedRun) -> T:
-        if compute not in run.known:
-            run.known[compute] = compute(run)
-        return run.known[compute]
+        if compute not in run.computed:
+            run.computed[compute] = compute(run)
+        return run.computed[compute]
 
     return shared
 

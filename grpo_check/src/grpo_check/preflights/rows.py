@@ -8,7 +8,7 @@ from grpo_core.training.texts import message_text
 
 from ..findings import Finding
 from ..probes.signatures import signatures
-from ..prompts import has_word, is_chat_model, lacks_template
+from ..prompts import has_word, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
 from .columns import CHATS, meant_by
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 #: Rows whose gold answers are searched for in their prompts, at most and at least, and the share that is worth a word.
 MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
+#: What programs write where a value is missing, and the share of rows up to which it is no label of its own.
+_FAILURES, _RARE = {"error", "nan", "null", "n/a", "#n/a", "undefined"}, 0.2
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
 #: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
@@ -160,7 +162,7 @@ def in_words(run: PlannedRun, what: str, code: str) -> str:
 
 
 @rule(
-    "error",
+    "warning",
     "plain text prompts for a chat model",
     why="TRL applies no chat template to plain text, so a chat model sees no question and often never stops.",
     fixes=("use messages: [{'role': 'user', 'content': question}]. Plain text is correct for a base model.",),
@@ -168,12 +170,12 @@ def in_words(run: PlannedRun, what: str, code: str) -> str:
     example={"row": {"prompt": "What is 2 + 2?"}},
 )
 def string_prompt(run: PlannedRun) -> Iterator[Finding]:
-    """It is an error if the model's name says that it can chat, and a warning if it may be a base model."""
+    """It goes by the tokenizer, and leaves out models whose name marks a base model."""
     for where, rows, index in _faulty(run, "string_prompt"):
         asked = _shorten(rows[index]["prompt"], 40)
         fix = f"use messages: [{{'role': 'user', 'content': {asked}}}]. Plain text is correct for a base model."
         what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
-        yield found(what, fix, severity="" if is_chat_model(run.name) else "warning")
+        yield found(what, fix)
 
 
 @rule(
@@ -215,7 +217,11 @@ def _counted(said: str, index: int, count: int) -> str:
 def _code(run: PlannedRun, value: object) -> str:
     """The code of what is wrong with one prompt, "" if nothing is."""
     if isinstance(value, str) and value.strip():
-        return "string_prompt" if run.tokenizer is not None and lacks_template(value, run.tokenizer, run.name) else ""
+        return (
+            "string_prompt"
+            if run.tokenizer is not None and lacks_template(value, run.tokenizer, run.model.name)
+            else ""
+        )
     if not value or isinstance(value, str):
         return "no_prompt"
     return "" if isinstance(value, list) and all(map(_is_message, value)) else "bad_prompt"
@@ -273,6 +279,21 @@ def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
         if numbers:
             code = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})"
             yield found(_which(said, numbers, golds, name), in_words(run, "write it as text, with quotes", code))
+
+
+@rule(
+    "warning",
+    "a gold answer that looks like the trace of a failure, such as 'ERROR' or 'nan'",
+    why="no completion should be paid for it, or none can be.",
+    fixes=("drop these rows, or fill in the answers.",),
+    example={"train": [*ASKED, {"prompt": ASKED[0]["prompt"], "answer": "ERROR"}]},
+)
+def failed_answer(run: PlannedRun) -> Iterator[Finding]:
+    """It looks for words that programs leave where a value is missing; a word that is common here is a label."""
+    for said, golds in _golds(run):
+        failed = {index: gold for index, gold in golds.items() if answer_text(gold).strip("[]'\"").lower() in _FAILURES}
+        if failed and len(failed) <= _RARE * len(golds):
+            yield found(_which(said, failed, golds, run.answer_column))
 
 
 @rule(

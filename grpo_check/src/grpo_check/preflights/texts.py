@@ -38,7 +38,7 @@ def model_missing(run: PlannedRun) -> Iterator[Finding]:
 def why_unseen(run: PlannedRun) -> str:
     """Why the model could not be looked up, "" if it was; a folder can be on another machine, where the run will be."""
     if run.model.fault and run.model.is_folder and run.elsewhere:
-        return f"there is no folder {run.name!r} on this machine"
+        return f"there is no folder {run.model.name!r} on this machine"
     return run.model.unseen or ("" if run.model.config or run.model.fault else "no model given")
 
 
@@ -199,7 +199,7 @@ def tokenizer_mismatch(run: PlannedRun) -> Iterator[Finding]:
 
     A token that no text uses does not count: Gemma 3 1B has one for images beyond its embeddings.
     """
-    size = run.config.get_text_config().to_dict().get("vocab_size")
+    size = run.model.config.get_text_config().to_dict().get("vocab_size")
     beyond = [] if size is None or len(run.tokenizer) <= size else [token for token in _used(run) if token >= size]
     if beyond:
         token = min(beyond)

@@ -2,13 +2,15 @@
 
 import asyncio
 import io
+import logging
 import math
 import operator
 import re
+import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -81,6 +83,39 @@ class Printed(io.TextIOBase):
             yield f"{self._first[kind][:200]}{f' ({count:,} times)' if count > 1 else ''}"
 
 
+class _Stderr:
+    """What `sys.stderr` is when something is written, and not when a handler was made."""
+
+    def write(self, text: str) -> None:
+        sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+@contextmanager
+def log_handlers_follow_stderr() -> Iterator[None]:
+    """Let loggers write to the stderr of the moment, where the lines of a reward are counted instead of shown."""
+    stderr, follower = sys.stderr, _Stderr()
+    for handler in _handlers():
+        if handler.stream in (stderr, sys.__stderr__):
+            handler.setStream(follower)
+    try:
+        yield
+    finally:
+        for handler in _handlers():  # also those that were made meanwhile
+            if handler.stream is follower or isinstance(handler.stream, Printed):
+                handler.setStream(stderr)
+
+
+def _handlers() -> list[logging.StreamHandler]:
+    """The handlers of all loggers that write to a stream of their own, and not to a file."""
+    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
+    found = [handler for logger in loggers for handler in getattr(logger, "handlers", [])]
+    others = (logging.FileHandler, type(logging.lastResort))  # the last resort follows stderr by itself
+    return [one for one in found if isinstance(one, logging.StreamHandler) and not isinstance(one, others)]
+
+
 def call(
     reward: Callable,
     cases: Sequence[Case],
@@ -107,12 +142,10 @@ def call(
     arguments = arguments_of(cases, chat)
     started, used = time.perf_counter(), time.process_time()
     try:
-        with idle_limit(idle), cpu_limit(cpu), redirect_stdout(prints if prints is not None else io.StringIO()):
-            if logs is None:
-                outcome = _checked(_run(reward, arguments), len(cases))
-            else:
-                with redirect_stderr(logs):
-                    outcome = _checked(_run(reward, arguments), len(cases))
+        printing = redirect_stdout(io.StringIO() if prints is None else prints)
+        errors = nullcontext() if logs is None else redirect_stderr(logs)
+        with idle_limit(idle), cpu_limit(cpu), printing, errors:
+            outcome = _checked(_run(reward, arguments), len(cases))
     except OutOfCPUTimeError:
         outcome = Outcome(error=f"not finished after {cpu:g} seconds of processor time", code="slow")
     except OutOfTimeError:

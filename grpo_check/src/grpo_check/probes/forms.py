@@ -46,19 +46,20 @@ class BareForm(Form):
         return f"{self.write('', '…')} and nothing else"
 
 
+PLAIN, BOXED, HASHES = Form("", "\n", "", ""), Form("", " ", "\\boxed{", "}"), Form("", "\n", "#### ", "")
 #: The formats that `probe` tries by default; the first is asked for where nothing else is known.
 FORMS = (
     Form(*TAGS),
     Form("<reasoning>\n", "\n</reasoning>\n", "<answer>\n", "\n</answer>\n"),
     Form("", "\n", "<answer>", "</answer>"),
-    Form("", "\n", "", ""),
+    PLAIN,
     Form("<think>", "</think>", "", ""),
     Form("<think>\n", "\n</think>\n", "", ""),
     Form("<think>", "</think>", "<answer>", "</answer>"),
     Form("<think>\n", "\n</think>\n", "<answer>\n", "\n</answer>"),
-    Form("", " ", "\\boxed{", "}"),
+    BOXED,
     Form("<think>", "</think>", "\\boxed{", "}"),
-    Form("", "\n", "#### ", ""),
+    HASHES,
     Form("", " The answer is ", "", "."),
     Form("", "\n", "```python\n", "\n```"),
     Form("", "\n", "```json\n", "\n```"),
@@ -79,8 +80,8 @@ FORMS = (
 )
 
 
-def read_tags(tags: Sequence[str]) -> Form:
-    """Four texts as a format; no text at all means the answer alone.
+def read_tags(tags: Sequence[str] | None) -> Form:
+    """Four texts as a format; no text at all means the answer alone, and None the first of `FORMS`.
 
     >>> read_tags([]).write("thinking", "42")
     '42'
@@ -88,6 +89,8 @@ def read_tags(tags: Sequence[str]) -> Form:
     Raises:
         CourseError: the number of texts is neither four nor zero.
     """
+    if tags is None:
+        return FORMS[0]
     if isinstance(tags, str) or len(tags) not in (0, 4):
         raise CourseError(
             f"tags={tags!r} should be the four texts before and after the reasoning and the answer, such as "

@@ -123,7 +123,7 @@ def _required(found: Callable) -> list[str]:
 def _reads_completions(found: Callable) -> bool:
     parameters = _parameters(found)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    return takes_any or bool({"completions", "completion_ids"} & {*parameters})
+    return takes_any or _takes_completions(found)
 
 
 def _definition(found: Callable) -> ast.stmt | None:
@@ -136,16 +136,13 @@ def _definition(found: Callable) -> ast.stmt | None:
 
 def _makes_reward(found: Callable) -> bool:
     """Whether a function returns a reward, as its source says."""
-    if not inspect.isfunction(found) or {"completions", "completion_ids"} & {*_parameters(found)}:
+    if not inspect.isfunction(found) or _takes_completions(found):
         return False
     definition = _definition(found)
+    there = found.__globals__
     return definition is not None and makes_reward(
-        definition, lambda name: inspect.isfunction(found.__globals__.get(name)) and _is_plain_reward(found, name)
+        definition, lambda name: inspect.isfunction(there.get(name)) and _takes_completions(there[name])
     )
-
-
-def _is_plain_reward(maker: Callable, name: str) -> bool:
-    return bool({"completions", "completion_ids"} & {*_parameters(maker.__globals__[name])})
 
 
 def _refuse_collection(found: ModuleType | dict, target: Target, name: str) -> None:

@@ -286,11 +286,11 @@ def _growing() -> dict[str, list[str]]:
 
 def _long(form: Form, gold: str, found: list[Case]) -> list[Case]:
     """Clean completions of many lengths, including those of the attacks: length alone is not an attack."""
+    if not any(form):
+        return []
     lengths = {len(token_ids(case.text)) for case in found if case.role in ("attack", "foreign")}
     empty = len(token_ids(form.write(reasoning(gold), gold)))
     wanted = sorted(n for n in lengths | set(LENGTHS) if empty < n <= 2 * max(LENGTHS))
-    if not any(form):
-        return []
     short = Case("correct, in few words", "long", form.write(f"{gold}.", gold))
     return [short, *(Case(f"correct, {n} tokens", "long", _of_length(form, gold, n - empty)) for n in wanted)]
 

@@ -1,15 +1,13 @@
 """Test a reward: try it, then judge what was seen."""
 
-import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from grpo_core.rewards import reward_name
 
-from .calling import Printed
-from .forms import FORMS, read_tags
+from .calling import log_handlers_follow_stderr
+from .forms import read_tags
 from .judging.judge import judge
 from .report import ProbeReport
 from .trying.choosing import choose_form, depends_on_answer
@@ -67,11 +65,11 @@ def probe(
             lengths of answers, columns or weights do not match.
     """
     rewards = rewards_of(reward, weights)
-    form = FORMS[0] if tags is None else read_tags(tags)
-    plan = make_plan(rewards, answers, answer_column, columns or {}, form)
+    plan = make_plan(rewards, answers, answer_column, columns or {}, read_tags(tags))
+    plan = replace(plan, asked=tags is not None, examples=tuple(examples))
     trials = [Trial(name, one, plan, calls) for name, one in zip(_names(rewards), rewards, strict=True)]
-    with _log_handlers_follow_stderr():
-        return judge(_try(trials, tags is not None, examples))
+    with log_handlers_follow_stderr():
+        return judge(_try(trials))
 
 
 def _names(rewards: list[Callable]) -> list[str]:
@@ -80,7 +78,7 @@ def _names(rewards: list[Callable]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _try(trials: list[Trial], asked: bool, examples: Sequence[str]) -> list[Trial]:
+def _try(trials: list[Trial]) -> list[Trial]:
     """Try each reward, and the sum of those that can be tried, which comes last."""
     parts = trials[:-1] or trials
     for trial in parts:
@@ -97,11 +95,11 @@ def _try(trials: list[Trial], asked: bool, examples: Sequence[str]) -> list[Tria
         whole = Trial(reward_name(rest), rest, trials[-1].plan, trials[-1].most)
     whole.plan = replace(whole.plan, chat=all(trial.plan.chat for trial in able))
     tried = able if whole in able else [*able, whole]
-    _choose(tried, asked, examples)
+    _choose(tried)
     for trial in tried:
         with _noting_why_not(trial):
-            score_all(trial, examples)
-            _check_equal(trial, asked, examples)
+            score_all(trial)
+            _check_equal(trial)
     return parts if whole in parts else [*parts, whole]
 
 
@@ -116,17 +114,17 @@ def _noting_why_not(trial: Trial) -> Iterator[None]:
         trial.not_judged = f"{trial.most} completions are too few to choose a format. Allow more: calls=…."
 
 
-def _choose(trials: list[Trial], asked: bool, examples: Sequence[str]) -> None:
+def _choose(trials: list[Trial]) -> None:
     """Choose the format by the last trial, and for each reward whether it is judged by the answer.
 
     If none of our own gold answers makes a difference as a text, it may as a number: a dataset can hold either.
     """
     whole = trials[-1]
     with _noting_why_not(whole):
-        plan = choose_form(whole, asked, examples)
+        plan = choose_form(whole)
         if plan.own_golds and not plan.told and (numbers := whole.plan.as_numbers()):
             whole.plan = replace(numbers, chat=plan.chat)
-            other = choose_form(whole, asked, examples)
+            other = choose_form(whole)
             plan = replace(other, numbers=True) if other.told else plan
         for trial in trials:
             trial.plan = plan if trial is whole else replace(plan, elsewhere=None)  # what was found is about the whole
@@ -136,9 +134,10 @@ def _choose(trials: list[Trial], asked: bool, examples: Sequence[str]) -> None:
                 trial.plan = trial.plan.without_answers()
 
 
-def _check_equal(trial: Trial, asked: bool, examples: Sequence[str]) -> None:
+def _check_equal(trial: Trial) -> None:
     """A reward that scores all completions the same is dead only if one of them should be paid by what was given."""
-    given = examples or (asked and (not trial.answered or not trial.plan.own_golds))
+    plan = trial.plan
+    given = plan.examples or (plan.asked and (not trial.answered or not plan.own_golds))
     if trial.all_equal and not given and not trial.observed["raises"]:
         said = next(iter([*trial.logs, *trial.prints]), "")
         printed = f" It prints: {said}." if said else ""
@@ -146,36 +145,3 @@ def _check_equal(trial: Trial, asked: bool, examples: Sequence[str]) -> None:
         raise NotJudgedError(
             f"all {len(trial.scored)} completions score {score}, so none may be what it looks for.{printed} {SHOW}."
         )
-
-
-class _Stderr:
-    """What `sys.stderr` is when something is written, and not when a handler was made."""
-
-    def write(self, text: str) -> None:
-        sys.stderr.write(text)
-
-    def flush(self) -> None:
-        sys.stderr.flush()
-
-
-@contextmanager
-def _log_handlers_follow_stderr() -> Iterator[None]:
-    """Let loggers write to the stderr of the moment, where the lines of a reward are counted instead of shown."""
-    stderr, follower = sys.stderr, _Stderr()
-    for handler in _handlers():
-        if handler.stream in (stderr, sys.__stderr__):
-            handler.setStream(follower)
-    try:
-        yield
-    finally:
-        for handler in _handlers():  # also those that were made meanwhile
-            if handler.stream is follower or isinstance(handler.stream, Printed):
-                handler.setStream(stderr)
-
-
-def _handlers() -> list[logging.StreamHandler]:
-    """The handlers of all loggers that write to a stream of their own, and not to a file."""
-    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
-    found = [handler for logger in loggers for handler in getattr(logger, "handlers", [])]
-    others = (logging.FileHandler, type(logging.lastResort))  # the last resort follows stderr by itself
-    return [one for one in found if isinstance(one, logging.StreamHandler) and not isinstance(one, others)]

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..findings import Finding
-from ..health.diagnosis import judge
-from ..health.telling import is_early, subjects_of
+from ..health.diagnosis import is_early, judge, subjects_of
 from ..logs.log import Log
 from ..logs.names import kind_of
 from .records import Recording, Step, mean_of
@@ -181,7 +180,7 @@ def verdicts_of(log: Log | None) -> list[Verdict]:
     told: set[str] = set()
     verdicts = []
     for length in looks(len(log.entries))[:-1]:
-        early = Log(log.entries[:length], _checks_until(log, log.entries[length - 1]["step"]), log.truth)
+        early = Log(log.entries[:length], _checks_until(log, log.entries[length - 1]["step"]), log.correctness)
         early.rewards, early.unscored = log.rewards, log.unscored
         for finding in judge(early):
             subjects = subjects_of(finding, early)

@@ -39,7 +39,7 @@ def length_hacking(log: Log) -> Iterator[Finding]:
 
     Without a correctness reward, only completions that earn more although they are cut off show this.
     """
-    recent = max(0, len(log.entries) - log.entries_in(limits.HACK_STEPS))
+    recent = max(0, len(log.entries) - log.entries_covering(limits.HACK_STEPS))
     truths = log.of_kind("correctness")
     pairs = [(name, at) for name in truths for at in (0, best(log.means(name))[1], recent)]
     said = [_length_hacked(log, name, at) for name, at in pairs]

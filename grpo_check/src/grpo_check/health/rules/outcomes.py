@@ -1,6 +1,7 @@
 """What is said of a run in which no problem was found: the first of these rules that finds something."""
 
 from collections.abc import Iterator
+from math import isfinite
 
 from ...findings import Finding
 from ...logs.log import Log
@@ -28,7 +29,9 @@ _RISING = dict(steps=20, reward=lambda step: step / 20)
 def too_short(log: Log) -> Iterator[Finding]:
     """The other rules need more steps."""
     if log.steps < limits.FEWEST_STEPS:
-        yield found(seen=f"{log.steps} logged steps, at least {limits.FEWEST_STEPS} needed")
+        enough = f"{log.steps} logged steps, at least {limits.FEWEST_STEPS} needed"
+        so_far = "; ".join(filter(None, [_looked_at(log), _constant_rewards(log)])) if log.entries else ""
+        yield found(seen=f"{enough}. So far: {so_far}" if so_far else enough)
 
 
 @rule(
@@ -78,9 +81,27 @@ def unchecked(log: Log) -> Iterator[Finding]:
 
 
 def _looked_at(log: Log) -> str:
+    """What the rows show, whether or not they are enough for a verdict."""
     rewards = log.values("reward")
     few = ends(rewards)
     compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
-    said = [f"mean reward {span(rewards)} ({compared})", correctness_of(log).said]
+    mean = f"mean reward {span(rewards)} ({compared})" if len(rewards) > 1 else f"mean reward {rewards[0]:.3g}"
+    said = [mean, correctness_of(log).said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
-    return "; ".join(filter(None, said))
+    cut, moved = last(log.clipped or [0.0]), max(log.values("kl"), default=0.0)
+    said += [f"{cut:.0%} of the latest completions cut off"] if cut >= limits.CUT_SAID else []
+    said += [f"kl up to {moved:.3g}"] if moved >= limits.KL_SAID else []
+    return "; ".join(filter(None, [*said, _lost_gradients(log)]))
+
+
+def _constant_rewards(log: Log) -> str:
+    """The rewards that gave every completion the same so far."""
+    names = [name for name in log.rewards if log.spreads(name) and not log.ever_varied(name)]
+    same = ", ".join(f"{name} = {log.means(name)[-1]:.3g}" for name in names)
+    return f"{same} for every completion" if same else ""
+
+
+def _lost_gradients(log: Log) -> str:
+    norms = [entry["grad_norm"] for entry in log.entries if "grad_norm" in entry]
+    lost = sum(not isfinite(norm) for norm in norms)
+    return f"grad_norm is not a number in {lost} of {len(norms)} entries" if lost else ""

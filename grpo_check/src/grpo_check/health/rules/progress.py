@@ -138,7 +138,8 @@ def _curve_of(log: Log, name: str) -> str:
     "hardly any completion is correctly formatted",
     why="a reward that reads the answer from the tags finds no answer.",
     fixes=(
-        "show the format in the system prompt, with an example.",
+        "show the format in the system prompt, and three rows as examples in the prompt: grpo-check pilot --examples 3 "
+        "says what that gives for nothing.",
         "reward parts of the format, so that partial progress scores.",
         "teach the format with a few hundred rows of SFT first.",
     ),

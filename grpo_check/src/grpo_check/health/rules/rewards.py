@@ -60,7 +60,7 @@ def _learned_without(wanted: set[str], log: Log) -> bool:
         "probe it on a correct and a wrong completion written by hand.",
         "if it uses a regular expression over several lines, add re.DOTALL.",
         "check that it reads the format and the columns that the data has.",
-        "if it is a penalty that was never triggered, ignore this.",
+        "a penalty that nothing triggered so far may stay as it is.",
     ),
     symptom=UNPAID,
     hides=("unpaid_reward",),
@@ -99,7 +99,7 @@ def _constant(log: Log, name: str) -> float | None:
 
     At least two entries count. One that is the mean of ten steps may hide that their scores differ.
     """
-    few = max(2, log.entries_in(limits.FEWEST_STEPS))
+    few = max(2, log.entries_covering(limits.FEWEST_STEPS))
     means, spreads = (log.values(f"rewards/{name}/{kind}")[-few:] for kind in ("mean", "std"))
     constant = max(means) - min(means) <= CONSTANT and max(spreads, default=0.0) <= CONSTANT
     return means[-1] if constant and len(means) == few else None
@@ -197,7 +197,7 @@ def _gradient_is_zero(log: Log) -> bool:
     An entry has the ``grad_norm`` of its last step only, which is 0 if all groups of that step tie.
     """
     without = len(list(itertools.takewhile(lambda norm: norm == 0.0, reversed(log.values("grad_norm")))))
-    if without < max(limits.WINDOW, log.entries_in(limits.FEWEST_STEPS)) or any(log.values("kl")):
+    if without < max(limits.WINDOW, log.entries_covering(limits.FEWEST_STEPS)) or any(log.values("kl")):
         return False
     return fmean(log.tied[-without:] or [0.0]) ** without <= limits.TIED_BY_CHANCE
 
@@ -225,7 +225,7 @@ def _tied_share(log: Log, steps: int) -> tuple[float, int]:
 
     At least two entries count. One that stands for ten steps is a single look at the run, not ten.
     """
-    shares = log.tied[-max(2, log.entries_in(steps)) :]
+    shares = log.tied[-max(2, log.entries_covering(steps)) :]
     if len(shares) < 2:
         return 0.0, 0
     covered = log.steps_each[-len(shares) :]

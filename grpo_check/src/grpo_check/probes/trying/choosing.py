@@ -21,18 +21,18 @@ CLEARLY = 0.02
 Three = tuple[float | None, float | None, float | None]
 
 
-def choose_form(trial: Trial, asked: bool, examples: Sequence[str] = ()) -> Plan:
+def choose_form(trial: Trial) -> Plan:
     """The plan with the format and the kind of completions in which a right answer scores furthest above others.
+
+    No other format is tried than one that was asked for. An example with a gold answer in it shows one.
 
     Args:
         trial: of the reward; of several, the one of their sum.
-        asked: whether the plan's format is the one that the task asks for, so that no other is tried.
-        examples: completions that the reward should pay. One with a gold answer in it shows the format.
     """
     plan = trial.plan
-    shown = _shown_by(examples, plan.golds)
-    forms = (plan.form,) if asked else tuple(dict.fromkeys([*shown, *FORMS, *forms_of(trial.reward)]))
-    if trial.most is not None and not asked:
+    shown = _shown_by(plan.examples, plan.golds)
+    forms = (plan.form,) if plan.asked else tuple(dict.fromkeys([*shown, *FORMS, *forms_of(trial.reward)]))
+    if trial.most is not None and not plan.asked:
         forms = tuple(dict.fromkeys([*shown, *forms_of(trial.reward), *FORMS]))[: max(trial.most // 20, 1)]
     options = [replace(plan, form=form) for form in forms]
     scores = _scores(trial, options)
@@ -42,7 +42,7 @@ def choose_form(trial: Trial, asked: bool, examples: Sequence[str] = ()) -> Plan
     best = max(range(len(options)), key=lambda i: _margin(*scores[i]))  # the first of equal ones
     chosen = options[best]
     told = _stands_out(*scores[best])
-    if not asked and (not told or _takes_any_form(trial, chosen, scores[best])):
+    if not plan.asked and (not told or _takes_any_form(trial, chosen, scores[best])):
         chosen = replace(plan, form=FORMS[0], any_form=True)
     chosen = replace(chosen, told=told)
     wrong = [(_three_texts(option)[1], three[1]) for option, three in zip(options, scores, strict=True)]

@@ -5,7 +5,9 @@ Long runs reveal a time that grows with the square of the length. Only processor
 nor a judge on the network looks like a fault.
 """
 
+import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,8 @@ from .trial import Trial
 
 #: Seconds of processor time after which a call on a hostile text is cut off.
 CUT_OFF = 1.5
+#: Whole seconds of processor time after which a tower of powers counts as endless; math-verify's own limits are 5.
+PATIENCE = 12
 #: The pieces that a run repeats.
 PIECES = ["7", " ", "a", ".", "-", ",", "(", "[", "{", "<", "$", "\n", "a ", "7 ", "1,", "1.", "- ", "a\n", "()"]
 PIECES += ["<answer>", "</answer>", "<think>", "<a>", "\\frac{", "**", "#", '"', "\\", "a, ", "Answer: ", "aA1 ", "_"]
@@ -47,16 +51,16 @@ def grow(trial: Trial) -> None:
     if usual.seconds > TOO_SLOW:
         return None
     notable = max(NOTABLE_SHORT, MOST_GROWTH_SHORT * usual.cpu)
-    places = list(_places(trial.plan.form, forms_of(trial.reward)[:2]))
     end = time.process_time() + MOST
-    for piece, place in [(piece, place) for place in places for piece in PIECES]:
-        if time.process_time() > end:
-            return None
-        _try_short_runs(trial, place, piece, notable)
-        if trial.stopped:
-            return None
-        if not trial.observed["slow"]:
-            _try_long_runs(trial, place, piece)
+    for place in list(_places(trial.plan.form, forms_of(trial.reward)[:2])):
+        for piece in PIECES:
+            if time.process_time() > end:
+                return None
+            _try_short_runs(trial, place, piece, notable)
+            if trial.stopped:
+                return None
+            if not trial.observed["slow"]:
+                _try_long_runs(trial, place, piece)
     return None
 
 
@@ -139,12 +143,32 @@ def _faster_of_two(trial: Trial, case: Case, notable: float) -> Outcome:
 
 
 def compute_powers(trial: Trial) -> None:
-    """Note a reward that evaluates powers in an answer: 9**9**9**9 never finishes, and nothing can stop it."""
+    """Note a reward that evaluates powers in an answer: 9**9**9**9 never finishes, unless it has a limit of its own.
+
+    Nothing in this process could stop it, so it is tried in another one, if the system can copy this process.
+    """
     gold = trial.plan.golds[0]
     answers = gold, f"{gold}+0*7**7**4", f"{gold}+1+0*7**7**4", f"{gold}+0*9**9**9**9"
     form = trial.plan.form
     *rows, case = trial.plan.rows([Case("a tower of powers", "odd", form.write("so", answer)) for answer in answers])
     scores = [(trial.score([row], cpu=CUT_OFF).scores or [None])[0] for row in rows]
-    if None not in scores and scores[0] == scores[1] > scores[2]:
+    if None not in scores and scores[0] == scores[1] > scores[2] and not _ends_in_a_copy(trial, case):
         what = "the reward evaluates any expression in the answer, and 9**9**9**9 never finishes."
         trial.add("unbounded_time", what, case, "accept only numbers.")
+
+
+def _ends_in_a_copy(trial: Trial, case: Case) -> bool:
+    """Whether a completion is scored in a copy of this process, before that is stopped."""
+    if sys.platform == "win32":
+        return False
+    copy = os.fork()
+    if copy == 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))  # kills it, whatever it computes
+        try:
+            trial.score([case])
+        finally:
+            os._exit(0)  # nothing of the copy is written or closed twice
+    _, status = os.waitpid(copy, 0)
+    return os.WIFEXITED(status)

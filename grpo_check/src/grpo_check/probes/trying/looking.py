@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from ..calling import Outcome
-from ..forms import FORMS
+from ..forms import BOXED, FORMS, HASHES, PLAIN
 from ..matrix import NO_ANSWER, Case, clean_case
 from ..signatures import missing_columns
 from .discovery import forms_of
@@ -57,7 +57,7 @@ def _as_strings(trial: Trial, rows: list[Case], outcome: Outcome) -> Outcome:
 
 def _ordinary(trial: Trial) -> list[Case]:
     """The first gold answer in four formats, those that the reward's own code suggests first, and no answer."""
-    some = dict.fromkeys([trial.plan.form, *forms_of(trial.reward)[:2], FORMS[0], FORMS[8], FORMS[10], FORMS[3]])
+    some = dict.fromkeys([trial.plan.form, *forms_of(trial.reward)[:2], FORMS[0], BOXED, HASHES, PLAIN])
     right = [clean_case(form, trial.plan.golds[0]) for form in list(some)[:4]]
     return trial.plan.rows([*right, Case("no answer", "odd", NO_ANSWER)])
 

@@ -29,6 +29,7 @@ class Plan:
         golds: the gold answers as a model would write them, and ``columns`` the columns of each one's row.
         answer_column: the column with the gold answers.
         form: the requested format, and ``any_form`` whether the reward takes any.
+        asked: whether the user gave the format, and ``examples`` the user's own completions that it should pay.
         numbers: whether the gold answers in its rows are numbers, although texts were given.
         told: whether the reward tells a right answer in it from a wrong or a missing one.
         chat: whether completions are messages.
@@ -43,6 +44,8 @@ class Plan:
     answer_column: str
     form: Form
     any_form: bool = False
+    asked: bool = False
+    examples: tuple[str, ...] = ()
     told: bool = True
     numbers: bool = False
     chat: bool = True

@@ -2,8 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator
 from random import Random
 
 from ...packages import sends_no_content
@@ -32,10 +31,10 @@ IMPORTANT = ("clean", "near", "nothing", "writing", "wrong", "missing", "hedge",
 Batch = list[tuple[Case, float | None]]
 
 
-def score_all(trial: Trial, examples: Sequence[str]) -> None:
+def score_all(trial: Trial) -> None:
     """Score the matrix, and try everything else that the rules need, as far as completions may be scored."""
     try:
-        _score_matrix(trial, examples)
+        _score_matrix(trial)
         batch = _score_again(trial) if trial.scored else []
         if not trial.scored or trial.stopped:
             return
@@ -54,9 +53,9 @@ def score_all(trial: Trial, examples: Sequence[str]) -> None:
         return
 
 
-def _score_matrix(trial: Trial, examples: Sequence[str]) -> None:
+def _score_matrix(trial: Trial) -> None:
     """Score every completion: ordinary ones in one batch, huge ones and the one without content one by one."""
-    rows = [row for number in range(len(trial.plan.golds[:ROWS_TRIED])) for row in _rows(trial, number, examples)]
+    rows = [row for number in range(len(trial.plan.golds[:ROWS_TRIED])) for row in _rows(trial, number)]
     failures: dict[tuple[str, str], Case] = {}  # the first case for each code and message
     for row, outcome in _outcomes(trial, _affordable(trial, rows)):
         if outcome.scores is None and outcome.code == "slow":
@@ -73,13 +72,14 @@ def _score_matrix(trial: Trial, examples: Sequence[str]) -> None:
         trial.add(code, f"{message} (on: {case.what}).", case)
 
 
-def _rows(trial: Trial, number: int, examples: Sequence[str]) -> list[Case]:
+def _rows(trial: Trial, number: int) -> list[Case]:
     """The matrix of one dataset row."""
     plan = trial.plan
     found = cases(plan.form, plan.golds[number], plan.golds, trial.answered)
     found += [echo(_question(plan.columns[number], number), trial.answered)]
-    found += [Case("one of your examples", "odd", text, id="example") for text in examples]
-    found += [Case("the words of your example in another order", "odd", _shuffled(one), id="salad") for one in examples]
+    found += [Case("one of your examples", "odd", text, id="example") for text in plan.examples]
+    other = "the words of your example in another order"
+    found += [Case(other, "odd", _shuffled(text), id="salad") for text in plan.examples]
     kept = [case for case in found if case.text is not None or (plan.chat and sends_no_content())]
     return plan.rows(kept, number)
 
@@ -133,10 +133,11 @@ def _score_each(trial: Trial, rows: list[Case]) -> list[Outcome]:
     if batch.code == "wrong_length":
         return [batch]
     if batch.code == "slow":
-        outcomes = ((row, trial.score([row], cpu=CUT_OFF)) for row in rows)
-        for row, outcome in islice(((row, one) for row, one in outcomes if one.code == "slow"), 1):
-            note_endless(trial, outcome, row)
-            return []
+        for row in rows:
+            outcome = trial.score([row], cpu=CUT_OFF)
+            if outcome.code == "slow":
+                note_endless(trial, outcome, row)
+                return []
     return [trial.score([row]) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
 
 
