@@ -68,7 +68,8 @@ def sft_arm(count: int) -> Arm:
         adapter = sft(rows, float(rate), PASSES[count], cell.seed, cell.work / "sft")
         return Answerer(adapter, imitated=count, about=dict(rate=rate))
 
-    return Arm(f"SFT on {count} gold answers, {PASSES[count]} times each", make, 9 + count * PASSES[count] // 50)
+    passes = f", {PASSES[count]} times each" if PASSES[count] > 1 else ", once"
+    return Arm(f"SFT on {count:,} gold answers{passes}", make, 9 + count * PASSES[count] // 50)
 
 
 def self_training(cell: Cell) -> Answerer:
@@ -110,6 +111,14 @@ def sft_then_grpo(cell: Cell) -> Answerer:
     return Answerer(adapter, imitated=50, checked=STEPS * PROMPTS_PER_STEP, about=about)
 
 
+def form_first(cell: Cell) -> Answerer:
+    """GRPO in two stages of equal length: the first pays for the form alone, the second for everything."""
+    start, early = grpo(cell.seed, cell.work / "form", rewards="form_first", steps=STEPS // 2)
+    adapter, late = grpo(cell.seed + 100, cell.work, start=start, steps=STEPS - STEPS // 2)  # other rows and samples
+    about = dict(curves={name: [*early.get(name, []), *late[name]] for name in late})
+    return Answerer(adapter, checked=STEPS * PROMPTS_PER_STEP, about=about)
+
+
 def grpo_with_examples(cell: Cell) -> Answerer:
     """GRPO with three examples in the prompt, in training and after it."""
     adapter, curves = grpo(cell.seed, cell.work, "--max_prompt_tokens", "600", data=ROWS_WITH_EXAMPLES)
@@ -126,6 +135,7 @@ ARMS = {
     "GRPO": grpo_arm("GRPO as in `make real`"),
     "GRPO, form only": grpo_arm("GRPO that pays for one flat JSON object alone", rewards="format_alone"),
     "SFT on 50 answers, then GRPO": Arm("SFT on 50 gold answers, then GRPO", sft_then_grpo, 70),
+    "form first, then GRPO": Arm("GRPO in two stages: the form, then everything", form_first, 70),
     "GRPO at 8e-4": grpo_arm("GRPO at four times the rate", "--learning_rate", "8.0e-4"),
     "GRPO with 3 examples": Arm("GRPO, 3 examples in the prompt", grpo_with_examples, 300),
 }
@@ -133,7 +143,7 @@ ONE_SEED = ("0 examples", CAREFUL, "JSON schema, 0 examples", "GRPO with 3 examp
 #: The order in which arms run. With each seed, what is cheap and may make the rest needless comes first.
 ORDER = (
     *("0 examples", "3 examples", CAREFUL, "8 examples", "JSON schema, 0 examples", "JSON schema, 3 examples"),
-    *(sft_name(200), sft_name(50), "GRPO", "self-training", sft_name(2000), "GRPO, form only"),
+    *(sft_name(200), sft_name(50), "GRPO", "form first, then GRPO", "self-training", sft_name(2000), "GRPO, form only"),
     *("SFT on 50 answers, then GRPO", "GRPO at 8e-4"),
 )
 

@@ -86,8 +86,9 @@ def sft(rows: Sequence[dict], rate: float, passes: int, seed: int, folder: Path)
 
 
 def grpo(
-    seed: int, folder: Path, *options: str, start: Path | None = None, rewards: str = "", data: Path | None = None
-) -> tuple[Path, dict]:
+    seed: int, folder: Path, *options: str, start: Path | None = None, rewards: str = "", data: Path | None = None,
+    steps: int = STEPS,
+) -> tuple[Path, dict]:  # fmt: skip
     """Train an adapter as `make real` does, and return its folder and the curves of the run.
 
     ``options`` are for train.py. ``start`` is an adapter that is trained further. ``rewards`` names a file of
@@ -104,7 +105,7 @@ def grpo(
         )
         given |= dict(
             bf16=str(number_format() == "bfloat16").lower(),
-            max_steps=STEPS,
+            max_steps=steps,
             save_steps=2,
             save_total_limit=1,
             eval_rows=8,
@@ -116,7 +117,7 @@ def grpo(
         variables |= dict.fromkeys(THREADS, str(free_cores()))
         command = [sys.executable, "train.py", "--config", "config.yaml", *words, *options]
         subprocess.run(command, cwd=project, env=os.environ | variables, check=True)
-    return run / "model", curves(run / f"checkpoint-{STEPS}")
+    return run / "model", curves(run / f"checkpoint-{steps}")
 
 
 def replace_files(project: Path, rewards: str, data: Path | None) -> None:

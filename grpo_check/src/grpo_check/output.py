@@ -54,7 +54,8 @@ def show(report: Report, check: str, how: str) -> str:
         return json.dumps({"check": check, "ok": report.ok, **asdict(report)}, indent=2, default=str)
     if how == "github":
         missed = [Finding("not_judged", "error", reason, subject=what) for what, reason in report.not_judged.items()]
-        return "\n".join(annotation(finding, check) for finding in [*report.findings, *missed])
+        lines = (annotation(finding, check) for finding in [*report.findings, *missed])
+        return in_terminal_words("\n".join(lines))
     return in_terminal_words(as_text(report))
 
 
