@@ -90,6 +90,7 @@ export RATE=1e-6
 # python old.py --num_generations 5
 accelerate launch --num_processes 2 --config_file zero2.yaml \\
     src/train.py --learning_rate $RATE --num_generations 6 --per_device_train_batch_size=1 \\
+    --deepspeed zero3.json --model_name_or_path <PATH-TO-MODEL> \\
     --bf16 false --use_cpu true --temperature 0.9 --max_pixels 401408 --reward_names accuracy format > log.txt
 """
 

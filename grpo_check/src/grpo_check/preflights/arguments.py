@@ -393,7 +393,7 @@ _OTHER_ERRORS = tuple(
     example={"auto_find_batch_size": True},
 )
 def refused(run: PlannedRun) -> Iterator[Finding]:
-    """It makes a `GRPOConfig` as for a CPU, so an error that only a GPU causes is not seen."""
+    """It makes a `GRPOConfig` as for a CPU without DeepSpeed, so an error that only these cause is not seen."""
     if run.unknown:
         raise UnknownArgumentError(run.unknown[0])
     import torch
@@ -406,6 +406,6 @@ def refused(run: PlannedRun) -> Iterator[Finding]:
         world_size = run.processes
 
     try:
-        OnCpu(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
+        OnCpu(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None, "deepspeed": None})
     except Exception as error:  # transformers' own code: what it raises, the run raises too
         yield found(f"GRPOConfig rejects these arguments: {error}")

@@ -3,6 +3,7 @@
 "It is not there" and "we could not look" are two answers. Only the first one is a fault of the run.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Seconds that the Hub may take to answer before it counts as out of reach. Its own client tries for half a minute.
 PATIENCE = 5.0
+#: What stands in published scripts in place of a name.
+_PLACEHOLDER = re.compile(r"[<>{}$]|\bpath[-_/]to\b|\byour[-_]", re.IGNORECASE)
 
 
 class UnreachableError(CourseError):
@@ -52,6 +55,8 @@ def look_up(model: "str | Path | PretrainedConfig") -> Model:
     if not isinstance(model, str | Path):
         return Model(model.name_or_path, model)
     name = str(model)
+    if _PLACEHOLDER.search(name) and not Path(name).exists():
+        return Model(name, unseen=f"{name!r} stands for a model; pass --model NAME")
     try:
         return Model(name, read_config(name) if name else None)
     except UnreachableError as error:
