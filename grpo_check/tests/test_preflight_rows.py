@@ -33,7 +33,7 @@ def test_text_prompts_to_a_model_with_a_template_are_a_warning():
     assert report.ok and [f.severity for f in report.findings if f.code == "string_prompt"] == ["warning"], str(report)
 
 
-@pytest.mark.parametrize("gold", ["['ERROR']", "nan", "N/A"])
+@pytest.mark.parametrize("gold", ["['ERROR']", "nan", "#N/A"])
 def test_what_a_failure_left_as_a_gold_answer_is_named(gold):
     assert "failed_answer" in check(train=changed(ROWS, answer=gold)).codes  # of one row
     common = [row | {"answer": gold} for row in ROWS[:20]]
@@ -126,3 +126,12 @@ def test_the_notes_on_rows_with_images_do_not_contradict_each_other(more, said, 
     monkeypatch.setattr(of_rows, "MOST_COMPARED", 4)
     notes = [*of_rows.notes(plan({}, train=[row | more for row in ROWS]))]
     assert len(notes) == 1 and notes[0].startswith(said)
+
+
+def test_a_question_with_options_becomes_a_prompt_of_both():
+    rows = [{"question": f"Which, {n}?", "choices": ["a", "b"], "answer": "a"} for n in range(40)]
+    assert "of 'question' and 'choices'" in str(check(train=rows, heldout=None))
+
+
+def test_a_column_without_any_value_is_named():
+    assert "'label' has no value in any of 40 rows" in str(check(train=[row | {"label": ""} for row in ROWS]))

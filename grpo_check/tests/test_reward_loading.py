@@ -109,7 +109,7 @@ def test_a_module_is_found_in_a_folder_that_is_given_and_only_there(write):
 def test_what_a_file_prints_is_not_part_of_the_report(write, capsys):
     load_reward(f"{write('mine.py', 'print(chr(33) * 3)' + SOUND)}:my_reward")
     shown = capsys.readouterr()
-    assert shown.out == "" and "!!!" in shown.err
+    assert shown.out == "" and "!!!" not in shown.err
 
 
 #: Files whose reward cannot be used, and what is said of them.

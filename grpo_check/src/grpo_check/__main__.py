@@ -43,7 +43,9 @@ pyproject.toml, here or in a folder above, may have defaults:
   [tool.grpo_check]
   ignore = ["pad_is_eos"]     # also: select, strict, format
 """
-ROWS = "a .jsonl, .json or .csv file, or a folder of them"
+ROWS = "a .jsonl, .json, .csv or .parquet file, or a folder of them"
+#: Lines of a reward's own output that are shown.
+_MOST_PRINTED = 3
 
 
 def _add_check(commands: argparse._SubParsersAction, name: str, run: object, about: str) -> argparse.ArgumentParser:
@@ -60,7 +62,8 @@ def _add_check(commands: argparse._SubParsersAction, name: str, run: object, abo
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that read a config file."""
-    what = "the file for trl grpo --config; or a training script or notebook, of which GRPOConfig(…) is read"
+    what = "the file for trl grpo --config; a training script or notebook, of which GRPOConfig(…) is read; or a shell "
+    what += "script with the options of one"
     parser.add_argument("config", type=Path, metavar="config.yaml", help=what)
     parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
     replaced = "replaces reward_funcs of the file"
@@ -106,8 +109,10 @@ def _probe_files(arguments: argparse.Namespace) -> Report:
             if len(other.not_judged) < len(report.not_judged):
                 print("As texts, the gold answers pay nothing; they were tried as numbers.", file=sys.stderr)
                 report = other
-    for line in report.printed:
+    for line in report.printed[:_MOST_PRINTED]:
         print(f"the reward wrote: {line}", file=sys.stderr)
+    if len(report.printed) > _MOST_PRINTED:
+        print(f"and {len(report.printed) - _MOST_PRINTED} other lines.", file=sys.stderr)
     return report
 
 

@@ -97,6 +97,9 @@ def _explain_text(asked: str) -> str:
         return "\n\n".join(map(str, known))
     texts = errors(shown) or [shown]
     name = f"{' '.join(texts[0].split())!r:.120}"
+    before = find(shown)
+    if before and ":" not in texts[0] and texts != [shown]:  # an exception without a message says nothing
+        return "\n\n".join(map(str, before))
     if quoted := next(filter(None, map(quoting, texts)), []):
         said = ["The documentation quotes this text:", *quoted]
     elif hint := did_you_mean(asked, _all_codes()) if _CODE.fullmatch(asked) else "":
@@ -105,7 +108,7 @@ def _explain_text(asked: str) -> str:
         said = [f"{name} is not a known error text. By its words, nearest is:", *near, f"If none fits: {_NARROW}"]
     else:
         said = [f"{name} is not a known error text. {_NARROW}"]
-    if before := find(shown):
+    if before:
         said += ["Earlier in what you pasted:", *before]
     if len(said) == 1:
         raise CourseError(said[0])

@@ -175,6 +175,8 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
         raise CourseError("a log must be a list of dicts, one per logged step, like trainer.state.log_history.")
     log = Log(correctness=tuple(correctness))
     log.add(log_history)
+    if not log.entries:  # some loggers keep the rewards of evaluations alone
+        log.add(map(_of_evaluation, log_history))
     if not log.entries:
         keys = sorted({str(key) for entry in log_history for key in entry})[:8]
         raise CourseError(
@@ -183,6 +185,15 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
             "does not."
         )
     return log
+
+
+def _of_evaluation(raw: dict) -> dict:
+    """The metrics of an evaluation under the names that they have in training.
+
+    >>> _of_evaluation({"step": 5, "eval_reward": 0.1, "eval/rewards/f": 0.1})
+    {'step': 5, 'reward': 0.1, 'rewards/f': 0.1}
+    """
+    return {re.sub(r"^eval[_/]", "", name) if isinstance(name, str) else name: value for name, value in raw.items()}
 
 
 def _numbers_of(raw: dict) -> dict[str, float]:

@@ -8,7 +8,13 @@ SPELLINGS = {
     # W&B has its own count of steps; ms-swift writes "5/100"; a notebook's table has a column "Step".
     "step": ("global_step", "step", "Step", "global_step/max_steps", "iteration", "trainer/global_step", "_step"),
     "loss": ("loss", "Training Loss"),
-    "completions/mean_length": ("completions/mean_length", "completion_length"),  # TRL until 0.16; Unsloth has both
+    "reward": ("reward", "mean_reward", "reward_mean", "reward/mean"),
+    "reward_std": ("reward_std", "reward/std"),
+    "completions/clipped_ratio": ("completions/clipped_ratio", "clipped_ratio", "truncation_rate", "truncated_ratio"),
+    "completions/mean_length": (
+        *("completions/mean_length", "completion_length"),  # TRL until 0.16; Unsloth has both
+        *("mean_completion_length", "completion_length_mean"),
+    ),
     "entropy": ("entropy", "entropy/mean"),  # ms-swift
 }
 _KNOWN = {name: (metric, rank) for metric, names in SPELLINGS.items() for rank, name in enumerate(names)}
@@ -53,7 +59,9 @@ def metric_of(name: str) -> tuple[str, int]:
     plain = "/".join(map(str.strip, name.split("/"))).removeprefix("train/")  # W&B; a notebook's table has spaces
     if plain.startswith("eval/"):
         plain = f"eval_{plain[5:]}"
-    return (f"{plain}/mean", 1) if _REWARD.fullmatch(plain) else _KNOWN.get(plain, (plain, 0))
+    return (
+        (f"{plain}/mean", 1) if _REWARD.fullmatch(plain) else _KNOWN.get(plain) or _KNOWN.get(plain.lower(), (plain, 0))
+    )
 
 
 def kind_of(name: str) -> str:

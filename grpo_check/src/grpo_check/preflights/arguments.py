@@ -380,7 +380,9 @@ def model_refused(run: PlannedRun) -> Iterator[Finding]:
 #: After any other error of the arguments, TRL's own message would only repeat it. `refused` is the last rule of this
 #: module, so that none is missing here; what `ModelConfig` rejects is something else.
 _OTHER_ERRORS = tuple(
-    one.code for one in (*misfits.RULES, *RULES) if one.severity == "error" and one is not model_refused
+    one.code
+    for one in (*misfits.RULES, *RULES)
+    if one.severity == "error" and one not in (model_refused, misfits.unknown_argument)
 )
 
 

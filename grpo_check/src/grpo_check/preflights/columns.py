@@ -7,6 +7,8 @@ from difflib import get_close_matches
 QUESTIONS = ("question", "problem", "query", "instruction", "input", "prompts", "user_prompt", "task")
 ANSWERS = ("answer", "solution", "ground_truth", "final_answer", "gold", "gold_answer", "target", "label", "reference")
 ANSWERS += ("expected", "expected_answer", "reference_answer", "answers", "solutions", "output")
+#: Names of the possible answers to a question of multiple choice.
+CHOICES = ("choices", "options", "candidates", "alternatives")
 CHATS = ("messages", "conversations", "conversation", "chat")
 
 

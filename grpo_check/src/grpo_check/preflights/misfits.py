@@ -26,6 +26,7 @@ _IN_LORA = {
     "dtype": "write 'dtype' where the model is loaded.",
 }
 _UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
+_UNKNOWN_KEYS = "trl grpo passes them to accelerate launch, which stops with a usage message."
 #: What to do about names for which writing another one is not enough.
 _ADVICE = {
     "max_prompt_length": "filter the dataset, because TRL no longer truncates prompts.",
@@ -64,19 +65,23 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     of_open_r1 = [name for name in unknown if values.from_yaml and name in OF_OPEN_R1]
     others = [name for name in unknown if name not in of_open_r1]
     strange = [name for name in others if not unknown[name]]
-    of_a_script = others if values.from_yaml and len(strange) >= _FEWEST_OF_A_SCRIPT else []
+    of_a_script = others if values.from_yaml and _is_for_a_script(values, others, strange) else []
     for name in [name for name in others if name not in of_a_script]:
         guess = did_you_mean(str(name), values.hints, SIMILAR)
         yield found(f"{name!r} is not {what}.", unknown[name] or f"correct or remove it.{guess}", why=why)
     if of_open_r1:
         fix = "remove them for trl grpo. If open-r1's script reads this file, only the other findings count."
-        why = "trl grpo passes them to accelerate launch, which stops with a usage message."
-        yield found(f"trl grpo does not know {', '.join(of_open_r1)}; open-r1's script does.", fix, why=why)
+        yield found(f"trl grpo does not know {', '.join(of_open_r1)}; open-r1's script does.", fix, why=_UNKNOWN_KEYS)
     if of_a_script:
-        why = "trl grpo passes them to accelerate launch, which stops with a usage message."
-        fix = "if a script of your own reads this file, check one with TRL's keys alone; otherwise correct them."
+        fix = "if trl grpo reads this file and no script of your own, correct or remove them."
         named = ", ".join(in_trl(name, values.hints) for name in of_a_script)
-        yield found(f"trl grpo does not know the keys {named}.", fix, why=why)
+        yield found(f"trl grpo does not know the keys {named}.", fix, why=_UNKNOWN_KEYS, severity="warning")
+
+
+def _is_for_a_script(values: Values, others: list[str], strange: list[str]) -> bool:
+    """Whether unknown keys are the settings of a script of one's own: several, of which one is no typo."""
+    typos = [name for name in others if did_you_mean(str(name), values.hints, SIMILAR)]
+    return len(strange) >= _FEWEST_OF_A_SCRIPT or (len(others) > 1 and len(typos) < len(others))
 
 
 def _advice(given: Values, name: str) -> str:

@@ -11,7 +11,7 @@ from ..probes.signatures import signatures
 from ..prompts import has_word, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
-from .columns import CHATS, meant_by
+from .columns import CHATS, CHOICES, meant_by
 from .planned import PlannedRun, once
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 #: Rows whose gold answers are searched for in their prompts, at most and at least, and the share that is worth a word.
 MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 #: What programs write where a value is missing, and the share of rows up to which it is no label of its own.
-_FAILURES, _RARE = {"error", "nan", "null", "n/a", "#n/a", "undefined"}, 0.2
+_FAILURES, _RARE = {"error", "nan", "null", "#n/a", "undefined"}, 0.2
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
 #: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
@@ -143,6 +143,8 @@ def no_prompt(run: PlannedRun) -> Iterator[Finding]:
 def _prompt_from(run: PlannedRun, there: list[str]) -> str:
     """How to make the column ``prompt`` of what there is."""
     question, chat = meant_by("prompt", there), next((name for name in CHATS if name in there), "")
+    if question and (choices := next((name for name in CHOICES if name in there), "")):
+        return f"make 'prompt' of {question!r} and {choices!r}, because the model has to see both."
     if question:
         return renaming(run, question, "prompt")
     if chat:
@@ -283,17 +285,47 @@ def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
 
 @rule(
     "warning",
-    "a gold answer that looks like the trace of a failure, such as 'ERROR' or 'nan'",
-    why="no completion should be paid for it, or none can be.",
-    fixes=("drop these rows, or fill in the answers.",),
+    "a value that looks like the trace of a failure, such as 'ERROR' or 'nan'",
+    why="if it is a gold answer, no completion should be paid for it.",
+    fixes=("drop these rows, or fill in the values.",),
     example={"train": [*ASKED, {"prompt": ASKED[0]["prompt"], "answer": "ERROR"}]},
 )
 def failed_answer(run: PlannedRun) -> Iterator[Finding]:
-    """It looks for words that programs leave where a value is missing; a word that is common here is a label."""
-    for said, golds in _golds(run):
-        failed = {index: gold for index, gold in golds.items() if answer_text(gold).strip("[]'\"").lower() in _FAILURES}
-        if failed and len(failed) <= _RARE * len(golds):
-            yield found(_which(said, failed, golds, run.answer_column))
+    """It looks for words that programs leave where a value is missing; a word that is common in a column is a label."""
+    for said, rows in _splits(run):
+        indices = spread(rows)
+        for name in _plain_columns(rows):
+            values = dict(zip(indices, column(rows, name, indices), strict=True))
+            failed = {index: value for index, value in values.items() if _is_failure(value)}
+            if failed and len(failed) <= _RARE * len(values):
+                yield found(_which(said, failed, values, name))
+
+
+def _plain_columns(rows: "Rows | None") -> list[str]:
+    """The columns besides the prompt that hold texts, numbers or lists of them; reading an image takes long."""
+    names = [name for name in columns_of(rows) if name not in ("prompt", *CHATS, *IMAGES)]
+    kinds = {} if isinstance(rows, list) or rows is None else rows.features
+    return [name for name in names if type(kinds.get(name)).__name__ in ("NoneType", "Value", "List", "LargeList")]
+
+
+def _is_failure(value: object) -> bool:
+    text = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return isinstance(text, str) and text.strip("[]'\" ").lower() in _FAILURES
+
+
+@rule(
+    "warning",
+    "a column without a value in any row",
+    why="a reward that reads it has nothing to compare with.",
+    fixes=("fill it in, or drop it.",),
+    example={"train": [row | {"label": ""} for row in ASKED]},
+)
+def empty_column(run: PlannedRun) -> Iterator[Finding]:
+    """It looks at the training rows; a gold answer that is missing in some of them is `bad_answer`."""
+    indices = spread(run.train or [])
+    for name in [name for name in _plain_columns(run.train) if name != run.answer_column]:
+        if indices and all(value in (None, "", [], {}) for value in column(run.train, name, indices)):
+            yield found(f"{name!r} has no value in any of {len(indices)} rows.")
 
 
 @rule(

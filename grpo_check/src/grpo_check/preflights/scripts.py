@@ -66,6 +66,7 @@ def _parsed(path: Path) -> list[ast.Module]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".py":
+            compile(text, str(path), "exec", dont_inherit=True)  # finds more than a parser, such as a repeated keyword
             return [ast.parse(text)]
         cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError, KeyError, TypeError) as error:

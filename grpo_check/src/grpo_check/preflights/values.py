@@ -13,8 +13,8 @@ from typing import Literal, Union, get_args, get_origin, get_type_hints
 LARGEST = 10**15
 #: Numbers that may be infinite; they then clip nothing.
 _MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
-#: What `GRPOConfig` accepts beyond its hints.
-ALSO = {"scale_rewards": bool, "max_completion_length": float}
+#: What `GRPOConfig` and `ModelConfig` accept beyond their hints.
+ALSO = {"scale_rewards": bool, "max_completion_length": float, "lora_target_modules": str}
 #: Words that argparse, as transformers sets it up, reads as a switch.
 _SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 

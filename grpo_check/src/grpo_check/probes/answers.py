@@ -17,6 +17,8 @@ from grpo_core.rewards import is_expression, parse_json, parse_number, same_answ
 NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 #: Kinds of answers of which another row's is surely wrong.
 SINGLE = ("number", "json", "text", "choice")
+#: A longer text, or one with tags in it, stands in no list of answers.
+_LONGEST_IN_A_LIST = 40
 #: Signs that a text is a program.
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
 
@@ -97,8 +99,9 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     kind = answer_kind(gold)
     makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
     wrong = makers.get(kind, _wrong_texts)(gold) | other_row(gold, golds)
-    if kind in ("text", "choice"):
-        wrong |= {"several answers": f"X or {gold} or Y"}
+    if kind in ("text", "choice") and len(gold) <= _LONGEST_IN_A_LIST and "<" not in gold:
+        before, after = decoys(gold)
+        wrong |= {"several answers": f"{before} or {gold} or {after}"}
     if kind == "text":
         wrong |= _wrong_signs(gold)
     return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
@@ -152,6 +155,7 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
         "an infinite number": "inf",
         "a number too large": "1e999",
         "decimals cut off": f"{whole}.7",
+        "its digits as decimals": f"3.{size}",
         "several answers": f"{whole + 1} or {gold} or {other}",
         "a list": f"{whole + 1}, {gold}, {whole - 1}",
         "wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}",  # the same for 0, which is left out below

@@ -41,6 +41,12 @@ def as_reward(found: object, target: Target) -> tuple[Callable, str]:
         _refuse_collection(found, target, name)
     if not callable(found):
         raise CourseError(f"{name!r} in {target.where} is a {type(found).__name__}, not a function.")
+    if next(iter(_parameters(found)), "") == "self":
+        owner, _, method = name.rpartition(".")
+        raise CourseError(
+            f"{name} in {target.where} is a method and needs an object, for TRL as well. Write my_reward = "
+            f"{owner or 'ITS_CLASS'}(…).{method} in a file, and name that."
+        )
     if _makes_reward(found):
         return _made(found, target, name), f"made by {name}()"
     _refuse_verl(found, target, name)

@@ -8,7 +8,7 @@ A file that only defines things is imported as a whole. From a training script o
 only the reward and what it uses are run (`parts`, `costs`).
 
 A user's file can have any name. It never replaces a module: its folder comes last on `sys.path`, and the file itself
-is registered under a unique name. Its prints go to stderr, its stdin is empty, and `sys.argv` contains only its own
+is registered under a unique name. Its prints are discarded, its stdin is empty, and `sys.argv` contains only its own
 path. Afterwards the modules from the user's folder are forgotten; installed packages that it imported stay, because
 most of them cannot be imported twice. If a reward imports a neighboring file only when it is called, wrap the call in
 `imports_from`.
@@ -302,7 +302,7 @@ def as_users_code(
     argv, stdin = sys.argv, sys.stdin
     sys.argv, sys.stdin = [str(path or shown)], io.StringIO()
     try:
-        with redirect_stdout(sys.stderr), time_limit(LONGEST_IMPORT):
+        with redirect_stdout(io.StringIO()), time_limit(LONGEST_IMPORT):
             yield
     except (KeyboardInterrupt, CourseError):
         raise

@@ -9,7 +9,7 @@ from contextlib import suppress
 from tokenize import TokenError
 
 from grpo_core.errors import CourseError
-from grpo_core.rewards import reward_name
+from grpo_core.rewards import is_async, reward_name
 
 #: What TRL hands to every reward in addition to the dataset's columns: the completions, and help for logging.
 OF_COMPLETIONS = ("prompts", "completions", "completion_ids")
@@ -41,6 +41,37 @@ def signatures(rewards: Sequence[Callable]) -> Iterator[tuple[str, dict[str, ins
     for reward in rewards:
         with suppress(CourseError):
             yield reward_name(reward), parameters_of(reward)
+
+
+def not_taken(reward: Callable) -> list[str]:
+    """What TRL hands to every reward and this one does not take; nothing if it has ``**kwargs``.
+
+    >>> not_taken(lambda completions, prompts, completion_ids, answer: [])
+    ['trainer_state', 'log_extra', 'log_metric']
+    """
+    parameters = parameters_of(reward)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return [] if takes_any else [name for name in PROVIDED if name not in parameters]
+
+
+def only_what_it_takes(reward: Callable) -> Callable:
+    """A reward that is called without the arguments for which it has no parameter; itself if it takes all."""
+    if not not_taken(reward):
+        return reward
+    names = {*parameters_of(reward)}
+
+    def taken(arguments: dict) -> dict:
+        return {name: value for name, value in arguments.items() if name in names}
+
+    async def called_later(**arguments: object) -> object:
+        return await reward(**taken(arguments))
+
+    def called(**arguments: object) -> object:
+        return reward(**taken(arguments))
+
+    wrapped = functools.update_wrapper(called_later if is_async(reward) else called, reward)
+    wrapped.__name__ = reward_name(reward)
+    return wrapped
 
 
 def columns_read(reward: Callable) -> dict[str, bool]:

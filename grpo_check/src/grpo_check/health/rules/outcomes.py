@@ -90,6 +90,8 @@ def _looked_at(log: Log) -> str:
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
     cut, moved = last(log.clipped or [0.0]), max(log.values("kl"), default=0.0)
     said += [f"{cut:.0%} of the latest completions cut off"] if cut >= limits.CUT_SAID else []
+    lengths = [] if log.clipped else log.values("completions/mean_length")  # near the limit, most are cut off
+    said += [f"mean length {span(lengths)} tokens"] if lengths else []
     said += [f"kl up to {moved:.3g}"] if moved >= limits.KL_SAID else []
     return "; ".join(filter(None, [*said, _lost_gradients(log)]))
 

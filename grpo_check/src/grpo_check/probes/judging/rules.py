@@ -4,13 +4,17 @@ A finding is an error if a policy would learn something wrong from it or the run
 changes what a completion earns that a policy could write, and otherwise a note: a fact about the reward.
 """
 
+import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...findings import Finding
 from ...rule import Rule, adding_to, found
+from ..calling import parts_of
 from ..matrix import Case
 from ..report import shown
+from ..trying.discovery import texts_of
 from ..trying.trial import OBSERVED, ROUNDING, Scored, Trial
 from . import examples
 from .counts import SLACK
@@ -127,7 +131,10 @@ observed_rule(
     "a reward that gives the same score to all completions, also to those that should be paid by what you gave, or to "
     "all completions that have several lines",
     why="all advantages are zero, so nothing is learned.",
-    fixes=("compare like with like: a number in the completion is a text at first.",),
+    fixes=(
+        "call it by hand on a completion that it should pay, and follow where it loses the answer.",
+        "compare like with like: a number in the completion is a text at first.",
+    ),
     example=examples.dead,
 )
 def dead(trial: Trial) -> Iterator[Finding]:
@@ -139,13 +146,21 @@ def dead(trial: Trial) -> Iterator[Finding]:
     row = rows_of(trial)[0] if trial.scored else None
     if trial.all_equal:
         own = row.get("example") or row.scored[0]
-        yield showing(f"all {len(trial.scored)} completions score {own[1]}.", own[0])
+        tags = [tag for tag in _tags_in_code(trial) if tag not in (own[0].text or "")]
+        looks = f"look at the format: its code has {', '.join(tags)}, and this completion does not."
+        yield showing(f"all {len(trial.scored)} completions score {own[1]}.", own[0], *([looks] if tags else []))
     elif not trial.answered and row:  # a format that earns something on one line and nothing on several
         one, several, none = row.clean, row.get("lines"), row.nothing
         if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
             what = f"a completion scores {one[1]:g} on one line and {several[1]:g} if its reasoning has a line break."
             fix = "add re.DOTALL to the regular expression."
             yield showing(what, several[0], fix, why="models write several lines.")
+
+
+def _tags_in_code(trial: Trial) -> list[str]:
+    """The opening tags in the texts and patterns of a reward's code."""
+    texts = [text for part in parts_of(trial.reward) for text in texts_of(inspect.unwrap(part))]
+    return [*dict.fromkeys(tag for text in texts for tag in re.findall(r"<[a-zA-Z_]{2,30}>", text))]
 
 
 @rule(
@@ -204,7 +219,10 @@ def _preferred(row: Row) -> Iterator[Finding]:
         paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
         why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
         fix = "score every wrong answer the same."
-        yield showing(f"some wrong answers score more than others: {paid}.", most[0], fix, why=why)
+        close = not less and most[1] < row.right[1] - ROUNDING and best(plain)[0] is plain[0][0]
+        severity = "note" if close else ""  # the nearest earns most, and less than a right one: partial credit
+        what = f"some wrong answers score more than others: {paid}."
+        yield showing(what, most[0], fix, why=why, severity=severity)
 
 
 def _beaten_elsewhere(row: Row, elsewhere: Scored | None) -> Iterator[Finding]:

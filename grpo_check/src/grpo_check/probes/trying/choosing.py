@@ -51,7 +51,7 @@ def choose_form(trial: Trial) -> Plan:
 
 
 def _shown_by(examples: Sequence[str], golds: Sequence[str]) -> list[Form]:
-    """The formats of examples that contain a gold answer, as the text before and after it.
+    """The formats of examples that contain a gold answer, as the text before and after its last place.
 
     >>> _shown_by(['{"label": "neutral", "score": 0.8}'], ["positive", "neutral"])[0].write("", "positive")
     '{"label": "positive", "score": 0.8}'
@@ -59,8 +59,8 @@ def _shown_by(examples: Sequence[str], golds: Sequence[str]) -> list[Form]:
     found = []
     for text in examples:
         for gold in golds:
-            place = re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", text)
-            found += [BareForm("", "", text[: place.start()], text[place.end() :])] if place and text != gold else []
+            places = [*re.finditer(rf"(?<!\w){re.escape(gold)}(?!\w)", text)] if text != gold else []
+            found += [BareForm("", "", text[: place.start()], text[place.end() :]) for place in places[-1:]]
     return found
 
 

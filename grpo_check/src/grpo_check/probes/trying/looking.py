@@ -6,7 +6,7 @@ from dataclasses import replace
 from ..calling import Outcome
 from ..forms import BOXED, FORMS, HASHES, PLAIN
 from ..matrix import NO_ANSWER, Case, clean_case
-from ..signatures import missing_columns
+from ..signatures import missing_columns, not_taken, parameters_of
 from .discovery import forms_of
 from .growth import CUT_OFF, note_endless
 from .trial import NotJudgedError, Trial
@@ -27,6 +27,7 @@ def look(trial: Trial) -> None:
     Raises:
         NotJudgedError: it needs something that is not here, or is so slow that the number of calls should be chosen.
     """
+    _note_what_it_does_not_take(trial)
     rows, short = _ordinary(trial), trial.plan.rows([Case("one letter", "odd", "a")])
     outcome = trial.score(rows[:1], cpu=IMPORT)
     if outcome.code == "slow":
@@ -46,6 +47,14 @@ def look(trial: Trial) -> None:
     return None
 
 
+def _note_what_it_does_not_take(trial: Trial) -> None:
+    """Note a reward without ``**kwargs``, which is tried all the same with what it takes."""
+    if more := not_taken(trial.reward):
+        taken = ", ".join(map(str, parameters_of(trial.reward).values()))
+        what = f"it has no **kwargs, and TRL also passes {', '.join(more)}, which is a TypeError."
+        trial.add("raises", what, None, f"write def {trial.name}({taken}, **kwargs).")
+
+
 def _as_strings(trial: Trial, rows: list[Case], outcome: Outcome) -> Outcome:
     """What a reward says to strings, which it is tried with if it tells them apart, or fails on messages alone."""
     other = trial.score(rows, chat=not trial.plan.chat)
@@ -56,10 +65,11 @@ def _as_strings(trial: Trial, rows: list[Case], outcome: Outcome) -> Outcome:
 
 
 def _ordinary(trial: Trial) -> list[Case]:
-    """The first gold answer in four formats, those that the reward's own code suggests first, and no answer."""
+    """The user's examples, the first gold answer in four formats, the reward's own first, and no answer."""
     some = dict.fromkeys([trial.plan.form, *forms_of(trial.reward)[:2], FORMS[0], BOXED, HASHES, PLAIN])
     right = [clean_case(form, trial.plan.golds[0]) for form in list(some)[:4]]
-    return trial.plan.rows([*right, Case("no answer", "odd", NO_ANSWER)])
+    own = [Case("one of your examples", "odd", text) for text in trial.plan.examples]
+    return trial.plan.rows([*right, *own, Case("no answer", "odd", NO_ANSWER)])
 
 
 def _no_score(trial: Trial, rows: list[Case]) -> None:

@@ -12,7 +12,7 @@ from ..answers import wrong_answer
 from ..calling import WeightedSum
 from ..forms import Form
 from ..matrix import Case, clean_case
-from ..signatures import columns_read, missing_columns, parameters_of
+from ..signatures import columns_read, missing_columns, only_what_it_takes
 
 #: The default gold answers: a plain one, a negative one, a long one, one with decimals.
 DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
@@ -90,9 +90,8 @@ class Plan:
         return replace(self, columns=[{**row, self.answer_column: value} for row, value in pairs])
 
     def without_answers(self) -> "Plan":
-        """The plan for rewards that read no answers: the rows of the other columns, or one row."""
-        rows = [{name: row[name] for name in row if name != self.answer_column} for row in self.columns]
-        rows = rows if any(rows) else rows[:1]
+        """The plan for rewards that do not depend on answers: rows that differ in other columns, or one row."""
+        rows = self.columns if len(self.columns[0]) > 1 else self.columns[:1]
         return replace(self, golds=self.golds[:1] * len(rows), columns=rows)
 
 
@@ -104,8 +103,7 @@ def rewards_of(reward: Callable | Sequence[Callable], weights: Sequence[float] |
         raise CourseError("The list of rewards is empty. Pass one or more, such as [correctness_reward].")
     if len(weights) != len(rewards):
         raise CourseError(f"{len(weights)} weights were given for {len(rewards)} rewards; pass one per reward.")
-    for one in rewards:
-        parameters_of(one)
+    rewards = [only_what_it_takes(one) for one in rewards]
     return rewards if len(rewards) == 1 else [*rewards, WeightedSum(rewards, weights)]
 
 

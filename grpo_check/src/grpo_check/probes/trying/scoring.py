@@ -1,6 +1,8 @@
 """Score the matrix of completions, then score parts of it again in other ways."""
 
+import inspect
 import math
+import re
 import sys
 from collections.abc import Iterator
 from random import Random
@@ -8,8 +10,9 @@ from random import Random
 from ...packages import sends_no_content
 from ...prompts import question_text
 from ..answers import answer_kind
-from ..calling import Outcome, question_of
+from ..calling import Outcome, parts_of, question_of
 from ..matrix import NO_ANSWER, Case, cases, clean_case, echo, fillers
+from .discovery import texts_of
 from .growth import CUT_OFF, compute_powers, note_endless
 from .trial import SpentError, Trial
 
@@ -25,6 +28,8 @@ ROWS_TRIED, MOST_RETRIES = 8, 3
 ALONE = ("clean", "nothing", "other row")
 #: A completion of another prompt, which answers no row.
 STRANGER = Case("of another prompt", "odd", NO_ANSWER)
+#: Words of a reward's code that are written into one completion.
+_MOST_WORDS = 80
 #: What tells most comes first if not everything may be scored.
 IMPORTANT = ("clean", "near", "nothing", "writing", "wrong", "missing", "hedge", "attack", "broken", "odd", "long")
 
@@ -69,7 +74,14 @@ def _score_matrix(trial: Trial) -> None:
     if not trial.scored and not failures and not trial.stopped:
         failures = {("raises", "no completion was scored within the time limit"): rows[0]}
     for (code, message), case in failures.items():
-        trial.add(code, f"{message} (on: {case.what}).", case)
+        trial.add(code, f"{message} (on: {case.what}).", case, *_advice(message))
+
+
+def _advice(message: str) -> list[str]:
+    """What to do about an exception that no completion causes."""
+    if message.startswith(("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError")):
+        return ["define or import that name; whatever the completion, this line raises."]
+    return ["give it the column or the argument that it needs."] if "positional argument" in message else []
 
 
 def _rows(trial: Trial, number: int) -> list[Case]:
@@ -79,7 +91,10 @@ def _rows(trial: Trial, number: int) -> list[Case]:
     found += [echo(_question(plan.columns[number], number), trial.answered)]
     found += [Case("one of your examples", "odd", text, id="example") for text in plan.examples]
     other = "the words of your example in another order"
-    found += [Case(other, "odd", _shuffled(text), id="salad") for text in plan.examples]
+    mixed = [_shuffled(text) for text in plan.examples if len(text.split()) > 2]
+    found += [Case(other, "odd", text, id="salad") for text in mixed]
+    words = " ".join(_words_of(trial))
+    found += [Case("the words in the reward's own code", "attack", words)] if words else []
     kept = [case for case in found if case.text is not None or (plan.chat and sends_no_content())]
     return plan.rows(kept, number)
 
@@ -87,6 +102,12 @@ def _rows(trial: Trial, number: int) -> list[Case]:
 def _question(columns: dict, number: int) -> str:
     """The text of a row's prompt."""
     return question_text(columns.get("prompt", question_of(number)))
+
+
+def _words_of(trial: Trial) -> list[str]:
+    """The words and phrases in a reward's code for which it may look."""
+    texts = dict.fromkeys(text for part in parts_of(trial.reward) for text in texts_of(inspect.unwrap(part)))
+    return [text for text in texts if re.fullmatch(r"[^\W\d_][\w' -]{2,40}", text)][:_MOST_WORDS]
 
 
 def _shuffled(text: str) -> str:
