@@ -7,8 +7,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md)) |
-# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 3 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a

@@ -8,8 +8,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
-# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | your time | 45–55 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # **What should I set for Qwen3 on a T4?** Leave `loss_type` and `num_iterations` at TRL's defaults, `"dapo"` and 1.
