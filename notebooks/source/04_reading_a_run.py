@@ -437,8 +437,8 @@ diagram("failures")
 # verdict.
 #
 # Curves show that something is wrong; completions show what. With `GRPOConfig(log_completions=True)`, TRL keeps them, and
-# `grpo-check replay FOLDER` shows them step by step. [This page](../docs/watch-it-cheat.html) replays two runs of this lesson
-# and three of lesson 02 (download it, and open it in a browser).
+# `grpo-check replay FOLDER` shows them step by step. [This page](../docs/watch-it-cheat.html) replays six runs: two of this lesson,
+# three of lesson 02 and one of the real model in lesson 14 (download it, and open it in a browser).
 #
 # **Look at a new run within its first twenty steps.**
 
