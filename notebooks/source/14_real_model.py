@@ -617,7 +617,7 @@ for kind in ("known sentence", "new sentence"):
 # | pass@8 alone, or with sampled | *more found in eight tries* |
 # | sampled and greedy | *sharpening*: the model is correct more often, but is not shown to find more in eight tries |
 # | sampled alone | *less noise*: for a user who decodes greedily, no gain is shown |
-# | greedy alone | *another most likely answer*: on the tiny model, a random reward did this as well ([lesson 15](15_controls.ipynb)) |
+# | greedy alone | *another most likely answer*: on the tiny model, whose greedy accuracy was 0.00, a random reward did this as well ([lesson 15](15_controls.ipynb)) |
 #
 # A measure that is not shown to rise may still have risen, by too little to detect with this number of prompts.
 #

@@ -214,8 +214,8 @@ for name in REWARDS:
 # With every seed, the format reward rose to nearly 1, its maximum, but accuracy ended anywhere from 0.09 to 0.86. The reward
 # curves of the best and the worst run look alike, because this reward does not pay for the difference. Only with the
 # correctness reward did every seed end above 0.9. The random reward raised greedy accuracy with all five seeds, but not
-# sampled accuracy: the base model is often correct without the tags, and a small push is enough to make a tagged answer the
-# most likely one.
+# sampled accuracy. **Greedy accuracy was 0.00 before training, so any change could only raise it.** Perhaps any push makes a
+# tagged answer the most likely one. To test that, add random noise of the same size to the adapter. We have not.
 #
 # Now ignore the format. With the correctness reward, the share of correct sums rose with each of the five seeds, by 0.269 on
 # average (95% interval 0.218 to 0.320). With the format reward, it fell with four of five seeds, and with the random reward
