@@ -49,6 +49,9 @@ TITLES = {
 #: are also filtered.
 MEASURED = {"good": ARMS[:3], "weak": ARMS[1:], "new task": ARMS[:3]}
 TOKENS = {"addition": 32, "larger": 40}
+#: The comparison of speed: with the good teacher, until this step, at the better of two rates there for both arms. The
+#: stored runs have one teacher, that of seed 0, for all students. This bench would give each student that of its seed.
+EARLY, EARLY_STEP, EARLY_RATE, EARLY_ARMS = "good, early", 10, 2e-3, ARMS[:2]
 
 
 class Task(NamedTuple):
@@ -82,12 +85,17 @@ def larger_pairs(seed: int) -> list[tuple[int, int]]:
     return list(pairs.values())
 
 
+def task_of(case: str) -> str:
+    """The task of a case."""
+    return CASES["good" if case == EARLY else case]
+
+
 @functools.lru_cache(maxsize=3)
 def teacher(case: str, seed: int) -> tuple["PreTrainedModel", dict]:
     """A merged model, and its accuracy on the held-out prompts."""
     model, tokenizer = larger_teacher(seed) if case == "new task" else addition_teachers(seed)[case]
-    rows = task(CASES[case], seed).held_out
-    found = evaluate(model, tokenizer, rows, max_new_tokens=TOKENS[CASES[case]], temperature=1.0, seed=seed)
+    rows = task(task_of(case), seed).held_out
+    found = evaluate(model, tokenizer, rows, max_new_tokens=TOKENS[task_of(case)], temperature=1.0, seed=seed)
     return model, dict(sampled=found.accuracy.value, greedy=found.greedy_accuracy.value)
 
 
@@ -108,7 +116,8 @@ def addition_teachers(seed: int) -> dict[str, Policy]:
 
     how = dict(learning_rate=TEACHER_RATE)
     policy, _ = train_tiny(how, 1000 + seed, GOOD_STEPS, rewards=[correctness_reward], milestones=Keep)
-    return kept | {"good": merged(policy)}
+    good = merged(policy)
+    return kept | {"good": good, EARLY: good}
 
 
 @functools.lru_cache(maxsize=1)
@@ -176,7 +185,7 @@ def answers(case: str, seed: int) -> tuple["Dataset", list[bool], float]:
 
 
 def trainer_of(case: str, arm: str, policy: Policy, rate: float, seed: int) -> "Trainer":
-    rows, tokens = task(CASES[case], seed).new, TOKENS[CASES[case]]
+    rows, tokens = task(task_of(case), seed).new, TOKENS[task_of(case)]
     if arm in ("GRPO", OWN):
         return rewarded(arm, policy, rows, tokens, rate, seed)
     if arm == "distillation":
@@ -190,7 +199,7 @@ def trainer_of(case: str, arm: str, policy: Policy, rate: float, seed: int) -> "
 
 def train(case: str, arm: str, seed: int, rate: float) -> dict:
     """One student: its accuracy before and at the milestones, with the CPU seconds, and what the teacher reached."""
-    name, policy = CASES[case], untrained(seed)
+    name, policy = task_of(case), untrained(seed)
     parts = task(name, seed)
     rows = parts.chosen_on if seed == SEARCH_SEED else parts.held_out
     decoding = dict(max_new_tokens=TOKENS[name], temperature=1.0, seed=seed)
@@ -259,11 +268,9 @@ def line(rows: list[dict], case: str, arm: str) -> str:
     """An arm as a row of a case's table."""
     last = STEPS[-1]
     rates = [f"{fmean(at(rows, case, arm, step)):.3f}" for step in STEPS]
-    early, late = "-", "-"
-    if arm != "GRPO":
-        early, late = (difference_text(against_grpo(rows, case, arm, step)) for step in (STEPS[1], last))
+    late = "-" if arm == "GRPO" else difference_text(against_grpo(rows, case, arm, last))
     costs = f"{seconds(rows, case, arm, last):.1f}"
-    return f"| {' | '.join([arm, *rates, costs, early, late, difference_text(against_teacher(rows, case, arm))])} |"
+    return f"| {' | '.join([arm, *rates, costs, late, difference_text(against_teacher(rows, case, arm))])} |"
 
 
 def table(rows: list[dict], case: str) -> str:
@@ -273,8 +280,8 @@ def table(rows: list[dict], case: str) -> str:
     lines = "\n".join(line(rows, case, arm) for arm in arms_of(case))
     return f"""**{TITLES[case]}.** Sampled accuracy of the teacher, seed by seed: {rates}.
 
-| arm | {steps} | seconds | minus GRPO, {STEPS[1]} steps | minus GRPO, {STEPS[-1]} steps | minus its teacher |
-|---|{"---|" * len(STEPS)}---|---|---|---|
+| arm | {steps} | seconds | minus GRPO, {STEPS[-1]} steps | minus its teacher |
+|---|{"---|" * len(STEPS)}---|---|---|
 {lines}
 """
 
@@ -296,6 +303,19 @@ def tried(rows: list[dict], arm: str) -> str:
     """What the search found for an arm."""
     mine = [row for row in rows if row["seed"] == SEARCH_SEED and row["arm"] == arm]
     return f"- {arm}: " + ", ".join(f"{row['points'][-1]['accuracy']:.3f} at {row['rate']:g}" for row in mine)
+
+
+def early_text(rows: list[dict]) -> str:
+    """The comparison of speed as a sentence."""
+    grpo, distilled = (
+        " and ".join(f"{fmean(at(rows, EARLY, arm, step)):.3f}" for step in (STEPS[0], EARLY_STEP))
+        for arm in EARLY_ARMS
+    )
+    difference = difference_text(against_grpo(rows, EARLY, "distillation", EARLY_STEP))
+    return (
+        f"GRPO reached {grpo} after {STEPS[0]} and\n{EARLY_STEP} steps, and distillation {distilled}: after "
+        f"{EARLY_STEP} steps, {difference}"
+    )
 
 
 def own_text(rows: list[dict]) -> str:
@@ -329,6 +349,8 @@ def section(stored: dict) -> str:
         seeds=len(SEEDS),
         new_seeds=len(NEW_SEEDS),
         tables="\n".join(table(rows, case) for case in CASES),
+        early_rate=EARLY_RATE,
+        early=early_text(rows),
         own=own_text(rows),
         rates=", ".join(f"{rate:g}" for rate in RATES),
         search_steps=SEARCH_STEPS[0],
@@ -350,6 +372,7 @@ def measure() -> None:
         if case != "new task" or seed in NEW_SEEDS
     ]
     runs += [dict(case="good", arm=OWN, seed=seed, rate=best_rate(rows, "GRPO")) for seed in OWN_SEEDS]
+    runs += [dict(case=EARLY, arm=arm, seed=seed, rate=EARLY_RATE) for seed in SEEDS for arm in EARLY_ARMS]
     train_missing(STORED, runs, train)
 
 

@@ -152,6 +152,7 @@ def section(stored: dict) -> str:
         intervals=2 * sum(bool(variant.base) for variant in VARIANTS.values()),
         dapo=dapo,
         grpo=grpo,
+        paid=difference_text(difference(stored, "any format, grpo", "any_format")),
         table="\n".join(line(stored, name) for name in VARIANTS),
     )
     return f"{BEGIN}\n\n{text}\n{END}"

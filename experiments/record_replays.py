@@ -128,11 +128,12 @@ def story(run: Run, reward: list[float], right: list[float]) -> str:
     if first == last:
         between = f"{min(reward):.2f} and {max(reward):.2f}"
         change = f"was {first} at first and at the end, and between {between} in the steps between"
+    measured = "" if correctness_reward in run.rewards else "This share is only measured and not paid. "
     return (
         f"A tiny model is trained to add two numbers. It learns what it is paid for, and that may not be what we want. "
         f"{run.begins} {run.about} In {run.steps} steps, the mean reward {change}. The share of completions that are "
         f"correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its highest (step "
-        f"{right.index(best) + 1}), and {right[-1]:.0%} at the end. This share is only measured and not paid. {READ}"
+        f"{right.index(best) + 1}), and {right[-1]:.0%} at the end. {measured}{READ}"
     )
 
 

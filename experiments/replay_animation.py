@@ -9,9 +9,9 @@ from textwrap import wrap
 SECONDS = 2  # each step is shown for so long
 TITLE = "A policy learns to cheat"
 STYLE = """
-svg { --paper: #ffffff; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --reward: #1b5fa7; --correct: #13744a; }
+svg { --paper: #ffffff; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --reward: #b34a00; --correct: #1b5fa7; }
 @media (prefers-color-scheme: dark) {
-  svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d; --reward: #7fb6f2; --correct: #6fcf9c; }
+  svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d; --reward: #f5a15c; --correct: #7fb6f2; }
 }
 text { font: 14px system-ui, sans-serif; fill: var(--ink); } .quiet { fill: var(--quiet); font-size: 12px; }
 .said { font: 13px ui-monospace, monospace; white-space: pre; } .title { font-weight: 600; font-size: 16px; }
@@ -34,7 +34,7 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
         run: one run of the page.
         about: what its reward pays for.
         steps: the steps to show, one after the other.
-        keys: `probe`els of the two curves, from the color's class to `probe`el.
+        keys: labels of the two curves, from the color's class to the label.
     """
     found = {step["step"]: step for step in run["steps"]}
     curves = {kind: next(c["points"] for c in run["curves"] if c["label"] == label) for kind, label in keys.items()}

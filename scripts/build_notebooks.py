@@ -9,7 +9,9 @@ Edit a lesson only in its source. A value in its text is written as ``{{expressi
 
 import argparse
 import os
+import re
 import sys
+from base64 import b64encode
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,8 +19,11 @@ import jupytext
 import nbformat
 from address import ROOT, Place, current, lesson_text
 from install_cell import expand
+from PIL import Image
 from transcript import REAL, with_transcript
 from values import LessonClient, check, fill, stored
+
+from grpo_utils.plots.diagrams import PICTURES
 
 SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -67,7 +72,20 @@ def rewrite(source: Path) -> None:
         if cell.cell_type == "code" and cell.source != fresh.source:
             sys.exit(f"Error: {source.stem}, cell {cell.id}: its code has changed. Build it without --text.")
         cell["source"], cell["metadata"] = fresh.source, fresh.metadata
+        redraw(cell)
     nbformat.write(book, path)
+
+
+def redraw(cell: nbformat.NotebookNode) -> None:
+    """Give a cell that shows a diagram the current one: a diagram depends on no run."""
+    found = re.search(r'^diagram\("(\w+)"\)$', cell.source, flags=re.MULTILINE)
+    if cell.cell_type == "code" and found:
+        path = PICTURES / f"{found[1]}.png"
+        with Image.open(path) as picture:
+            alt = picture.text["Description"]
+        [output] = cell.outputs
+        output["data"] = {"image/png": b64encode(path.read_bytes()).decode() + "\n", "text/plain": alt}
+        output["metadata"] = {"image/png": {"alt": alt}}
 
 
 def execute(book: nbformat.NotebookNode) -> None:

@@ -150,7 +150,7 @@ def path() -> str:
     """The lessons with their minutes in two columns, for the same reason."""
     short = [escape(name) for name in guides.LESSONS if name[:2] in guides.SHORT]
     rows = "".join(f"<div>{escape(name)}: {minutes}</div>" for name, minutes in guides.LESSONS.items())
-    return f'<p>Minutes on a CPU. Short path: {", ".join(short)}</p><div class="two">{rows}</div>'
+    return f'<p>Minutes with exercises. Short path: {", ".join(short)}</p><div class="two">{rows}</div>'
 
 
 #: Diagrams that are shown as text.

@@ -2,12 +2,15 @@
 
     python scripts/minutes.py
 
-They are measured in docs/results.md. A lesson that is too long for `make bench` prints the minutes of its stored run.
-`make bench` calls this script; a test compares all of these pages with what was measured.
+What a person needs is the guide's estimate. What Run All takes by the clock is at least its processor time, which
+docs/results.md has. On a busy machine it is longer: the bars of a stored run show by how much. `make bench` calls
+this script; a test compares the pages with their sources.
 """
 
+import json
 import re
 import sys
+from math import ceil
 from pathlib import Path
 
 from build_notebooks import ROOT, SOURCES, rewrite
@@ -15,38 +18,65 @@ from build_notebooks import ROOT, SOURCES, rewrite
 RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
 #: The learning path's diagram; its files then need `make figures`.
 LEARNING_PATH = ROOT / "scripts" / "drawings" / "guides.py"
-
-
+#: Where the guide estimates what a person needs.
+ESTIMATED = "[estimated](../docs/instructor-guide.md#what-takes-how-long)"
+#: The time of a finished bar of `grpo_utils.progress`, in minutes and seconds, perhaps with hours.
+BAR = re.compile(r"\| \d+/\d+ (?:(\d+):)?(\d+):(\d\d)<")
+#: A stored run that was this much slower than an idle machine shows the reader a range.
+LONGER = 1.5
 #: The stored run shared its machine. An idle one took 57 minutes, without the cell of examples in the prompt. Delete
 #: this when a run on an idle machine is stored.
 ON_AN_IDLE_MACHINE = {"14_real_model": 57}
 
 
-def printed_minutes(name: str) -> int | None:
-    """The minutes that a lesson's stored run says it took; None if `make bench` measures them."""
-    if name in ON_AN_IDLE_MACHINE:
-        return ON_AN_IDLE_MACHINE[name]
+def outputs(name: str) -> str:
+    """What a lesson's stored run printed."""
     path = SOURCES.parent / f"{name}.ipynb"
     if not path.is_file():
         sys.exit(f"Error: {name} is not built. Run: make notebooks ARGS={name}")
-    text = path.read_text(encoding="utf-8")
-    found = re.search(r"This lesson took (\d+) minutes", text)
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "".join("".join(output.get("text", ())) for cell in cells for output in cell.get("outputs", ()))
+
+
+def printed_minutes(name: str) -> int | None:
+    """The minutes that a lesson's stored run says it took; None if `make bench` measures them."""
+    found = re.search(r"This lesson took (\d+) minutes", outputs(name))
     return int(found[1]) if found else None
 
 
-def measured(name: str) -> tuple[str, str]:
-    """Rounded minutes of the slower family, and memory of the family that needs more.
+def seconds_of_bars(name: str) -> int:
+    """The seconds by the clock that training took in a lesson's stored run."""
+    times = [(int(hours or 0), int(minutes), int(seconds)) for hours, minutes, seconds in BAR.findall(outputs(name))]
+    return sum(3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in times)
 
-    A lesson that prints its minutes has no measured memory: ``("59 minutes", "")``.
+
+def measured(name: str) -> tuple[str, str]:
+    """Minutes of Run All, such as "2 to 10 minutes", and the memory of the family that needs more.
+
+    A lesson that prints its minutes has no measured memory: ``("57 to 117 minutes", "")``.
     """
     if (printed := printed_minutes(name)) is not None:
-        return f"{printed} minutes", ""
+        return span(ON_AN_IDLE_MACHINE.get(name, printed), printed), ""
     page = RESULTS.read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `{name}` \| \w+ \| (\d+) s \| ([\d.]+) GB \|", page, flags=re.MULTILINE)
     if len(rows) != 2:
         sys.exit(f"Error: docs/results.md does not have both families of {name}; run make bench")
-    minutes = max(1, round(max(int(seconds) for seconds, _ in rows) / 60))
-    return f"{minutes} minute{'s' * (minutes > 1)}", f"{max(float(peak) for _, peak in rows):.1f} GB"
+    processor = max(int(seconds) for seconds, _ in rows)
+    return span(processor / 60, seconds_of_bars(name) / 60), f"{max(float(peak) for _, peak in rows):.1f} GB"
+
+
+def span(idle: float, stored: float) -> str:
+    """The minutes on an idle machine, and those of the stored run if they are half as many again or more."""
+    least = max(1, round(idle))
+    if stored < LONGER * idle:
+        return f"{least} minute{'s' * (least > 1)}"
+    return f"{least} to {ceil(stored)} minutes"
+
+
+def needed(name: str) -> str:
+    """The minutes that a person needs for a lesson, as the guide estimates them: "55–65"."""
+    [row] = re.findall(rf"^\| \[\d\d [^|]*{name}\.ipynb.*$", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return re.match(r"[\d–]+", row.split("|")[4].strip())[0]
 
 
 def put(path: Path, row: str, cell: int, text: str) -> None:
@@ -58,17 +88,30 @@ def put(path: Path, row: str, cell: int, text: str) -> None:
     path.write_text(page.replace(line, "|".join(cells)), encoding="utf-8")
 
 
+def say_what_a_person_needs(source: Path) -> None:
+    """Put the row of a person's minutes above that of Run All, in as many columns."""
+    text = source.read_text(encoding="utf-8")
+    text = re.sub(r"^# \| your time \|.*\n", "", text, flags=re.MULTILINE)
+    [row] = re.findall(r"^# \| time for Run All \|.*$", text, flags=re.MULTILINE)
+    more = " |" * (row.count("|") - 3)
+    above = f"# | your time | {needed(source.stem)} minutes with exercises ({ESTIMATED}) |{more}\n"
+    source.write_text(text.replace(row, above + row), encoding="utf-8")
+
+
 def main() -> None:
     found = {source: measured(source.stem) for source in sorted(SOURCES.glob("*.py"))}  # before anything is written
     for source, (minutes, memory) in found.items():
-        lesson = rf'^(    "{source.stem[:2]} .+": )\d+,$'
+        lesson = rf'^(    "{source.stem[:2]} .+": )".+",$'
         page = LEARNING_PATH.read_text(encoding="utf-8")
-        page = re.sub(lesson, rf"\g<1>{minutes.split()[0]},", page, flags=re.MULTILINE)
+        page = re.sub(lesson, rf'\g<1>"{needed(source.stem)}",', page, flags=re.MULTILINE)
         LEARNING_PATH.write_text(page, encoding="utf-8")
-        put(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 3, minutes.split()[0])
-        put(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, f"{minutes} (measured)")
-        page = "([measured](../docs/results.md))" if memory else "(measured)"
+        row = rf"^\| \[\d\d .*{source.stem}\.ipynb"
+        put(README, row, 3, needed(source.stem))
+        put(README, row, 4, re.sub(" minutes?$", "", minutes))
+        put(GUIDE, row, 2, f"{minutes} (measured)")
+        page = "([measured](../docs/results.md#minutes-and-memory-of-all-lessons))" if memory else "(measured)"
         put(source, r"^# \| time for Run All \|", 2, f"about {minutes} {page}")
+        say_what_a_person_needs(source)
         if memory:
             put(source, r"^# \| memory \|", 2, f"{memory} {page}")
         rewrite(source)

@@ -10,7 +10,7 @@ from drawings.guides import FAILURES, LESSONS, PACKAGES
 from drawings.method import INPUTS
 from grpo_check.health.rules import RULES
 from grpo_core.errors import CourseError
-from minutes import measured
+from minutes import needed
 from PIL import Image
 
 from grpo_utils.plots import diagram
@@ -34,9 +34,9 @@ def test_an_unknown_name_lists_the_diagrams():
         diagram("lop")
 
 
-def test_the_lessons_and_their_minutes_are_those_of_readme_and_results():
+def test_the_lessons_and_their_minutes_are_those_of_readme_and_guide():
     sources = sorted((ROOT / "notebooks" / "source").glob("*.py"))
-    assert [f"{minutes}" for minutes in LESSONS.values()] == [measured(source.stem)[0].split()[0] for source in sources]
+    assert list(LESSONS.values()) == [needed(source.stem) for source in sources]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [f"{number} {title}" for number, title in re.findall(r"\| \[(\d\d) · ([^]]+)\]", readme)] == list(LESSONS)
 

@@ -8,7 +8,7 @@ from bench import row
 from bench_real import STORED, in_readme, read_stored
 from course import ROOT, judged
 from figures import BLOCK, FIGURE, RUN_LESSON, alt_text, block, read_runs, run_block, stored_text
-from minutes import measured
+from minutes import measured, needed
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ def test_each_page_tells_what_was_measured(path):
     minutes, memory = measured(path.stem)
     opening = nbformat.read(path, as_version=4).cells[0].source
     assert f"| about {minutes} (" in opening and f"| {memory}" in opening
-    assert row_of(README, path.stem).endswith(f" | {minutes.split()[0]} |")
+    assert row_of(README, path.stem).endswith(f" | {needed(path.stem)} | {minutes.rsplit(' ', 1)[0]} |")
     assert f"| {minutes} (" in row_of(GUIDE, path.stem)
 
 

@@ -507,7 +507,7 @@ BROKEN = [
     (
         b02_label_mentioned,
         dict(_LABELS),
-        "containment: `probe`el need only be mentioned; naming every label or 'not positive' is paid",
+        "containment: a label need only be mentioned; naming every label or 'not positive' is paid",
     ),
     (b03_keep_only_digits, {}, "lossy normalisation: sign and decimal point are dropped, 5 == -5 and 4.2 == 42"),
     (b04_int_cast, {}, "lossy normalisation: truncation, \\boxed{42.9} is paid for 42"),

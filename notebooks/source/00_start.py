@@ -8,8 +8,9 @@
 #
 # | | |
 # |---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
-# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | your time | 30–35 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included; it trains on the CPU |
 #
 # **You have a free T4 and an hour?** Open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
@@ -326,7 +327,7 @@ diagram("packages")
 # %% [markdown]
 # ## 7. Choose your path
 #
-# Each row of the figure is a lesson, with its minutes on a CPU:
+# Each row of the figure is a lesson, with the minutes that you need to read it and do its exercises (estimated):
 
 # %%
 diagram("path")

@@ -8,8 +8,9 @@
 #
 # | | on a CPU | on a GPU |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 40 to 50 minutes on a T4 ([estimated](../docs/gpu.md)) |
-# | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 10 GiB of GPU memory ([estimated](../docs/gpu.md)) |
+# | your time | 60–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) | |
+# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | 40 to 50 minutes on a T4 ([estimated](../docs/gpu.md)) |
+# | memory | 1.6 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | 3 to 10 GiB of GPU memory ([estimated](../docs/gpu.md)) |
 # | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit addition | GSM8K, grade-school word problems |
 #

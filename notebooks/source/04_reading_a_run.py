@@ -7,8 +7,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md)) |
-# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 3 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
@@ -436,8 +437,8 @@ diagram("failures")
 # verdict.
 #
 # Curves show that something is wrong; completions show what. With `GRPOConfig(log_completions=True)`, TRL keeps them, and
-# `grpo-check replay FOLDER` shows them step by step. [This page](../docs/watch-it-cheat.html) replays two runs of this lesson
-# and three of lesson 02 (download it, and open it in a browser).
+# `grpo-check replay FOLDER` shows them step by step. [This page](../docs/watch-it-cheat.html) replays six runs: two of this lesson,
+# three of lesson 02 and one of the real model in lesson 14 (download it, and open it in a browser).
 #
 # **Look at a new run within its first twenty steps.**
 

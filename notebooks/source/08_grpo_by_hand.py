@@ -8,8 +8,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
-# | memory | 1.3 GB ([measured](../docs/results.md)) |
+# | your time | 60–75 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.3 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.

@@ -8,8 +8,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
-# | memory | 1.1 GB ([measured](../docs/results.md)) |
+# | your time | 60–70 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 2 to 8 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # You need lessons [01](01_dataset.ipynb) and [02](02_rewards.ipynb). **Numbers in the text** come from the stored CPU

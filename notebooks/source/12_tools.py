@@ -8,8 +8,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
-# | memory | 1.2 GB ([measured](../docs/results.md)) |
+# | your time | 60–70 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 2 to 9 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.2 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model can call a calculator. If you reward

@@ -8,13 +8,14 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
-# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | your time | 45–55 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # **What should I set for Qwen3 on a T4?** Leave `loss_type` and `num_iterations` at TRL's defaults, `"dapo"` and 1.
-# With our tiny model, we could not show that any other loss is better, and four updates per batch learned less in the
-# same time. (We have not run Qwen3 on a T4.)
+# With our tiny model, one learning rate, 16 steps and answers of 20 tokens, no other loss was shown to be better. That is not
+# proof that the loss does not matter. Four updates per batch learned less in the same time. (We have not run Qwen3 on a T4.)
 #
 # **Numbers in the text** come from stored CPU runs. Yours will differ with other seeds and machines.
 #
@@ -44,8 +45,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # ## 2. See whether another loss helps
 #
 # We trained `tiny-qwen3` with each loss and six seeds ([all settings](../docs/settings.md#what-the-losses-did)). These runs
-# used an earlier version of the format reward, so a new run gives other numbers. The
-# lists hold the number of correct answers to 200 held-out prompts, seed by seed. Within a table, all runs took the
+# used an earlier format reward, which paid nothing unless a text opened with `<reasoning>`. The losses are compared on that
+# reward, and a new run would give other numbers. The lists hold the number of correct answers to 200 held-out prompts, seed by seed. Within a table, all runs took the
 # same number of steps and samples. `paired_difference` subtracts the first row, the *baseline*, seed by seed and
 # computes the 95% interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no
 # difference is shown.
@@ -366,8 +367,7 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # In our last batch, completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so there the weights of `grpo` differ by a
 # factor of at most {{longest / shortest:.1f}}. In the first steps the factor is about 2, because the untrained model also
 # writes answers of 12 tokens. The thoughts of a thinking model can differ far more in length, so the choice may
-# matter there (not measured). In one of our comparisons, whose reward accepted any format, `grpo` was [behind
-# `dapo`](../docs/settings.md#what-the-losses-did). Chance can explain one such result among many.
+# matter there (not measured). None of our comparisons shows that it matters here.
 #
 # **`grpo` weighs completions equally, and `dapo` weighs tokens equally.**
 

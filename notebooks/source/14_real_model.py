@@ -8,15 +8,15 @@
 #
 # | | |
 # |---|---|
-# | time for Run All | about 57 minutes (measured) |
+# | your time | 50–60 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 57 to 117 minutes (measured) |
 # | time on a T4 | 15 to 25 minutes ([estimated](../docs/gpu.md)) |
 # | on a CPU without fast bf16 (section 1) | two hours or more (estimated; `make real` took 81 minutes on such a CPU) |
 # | memory | 5 GB free on a CPU; any GPU with 7 GB |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk |
 #
 # **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. (These cores also did
-# other work, so the minutes and seconds that it printed are up to twice those of an idle machine, which took 57 minutes without
-# the examples of section 5.) Yours will differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
+# other work, so the run took twice as long as on an idle machine: 57 minutes there, without the examples of section 5.) Yours will differ with other seeds and machines. Where the text mentions an earlier run or sample without a link, we did not keep it.
 #
 # [Lesson 03](03_grpo_lora.ipynb) explains each step that this lesson takes. Read it first, or, with a T4 and an hour, while this
 # lesson trains. On a GPU, skip the sentences about entropy, which Unsloth does not log there; on a T4, read *32 bits* for *16
@@ -617,7 +617,7 @@ for kind in ("known sentence", "new sentence"):
 # | pass@8 alone, or with sampled | *more found in eight tries* |
 # | sampled and greedy | *sharpening*: the model is correct more often, but is not shown to find more in eight tries |
 # | sampled alone | *less noise*: for a user who decodes greedily, no gain is shown |
-# | greedy alone | *another most likely answer*: on the tiny model, a random reward did this as well ([lesson 15](15_controls.ipynb)) |
+# | greedy alone | *another most likely answer*: on the tiny model, whose greedy accuracy was 0.00, a random reward did this as well ([lesson 15](15_controls.ipynb)) |
 #
 # A measure that is not shown to rise may still have risen, by too little to detect with this number of prompts.
 #

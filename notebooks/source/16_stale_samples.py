@@ -8,8 +8,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) |
-# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 2 to 5 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
@@ -429,6 +430,7 @@ for advantage in (1.0, -1.0):
 # `make bench-stale` trained each case with three seeds, for 24 steps of 64 completions ([all
 # figures](../docs/results.md#stale-samples)). So all cases have the same number of samples. *Ratio* is the correction of
 # section 3: the sampler's log-probabilities and `epsilon=0.2`. `delta` is 1.5, and the limit of the importance weights is 3.
+# All cases have the same learning rate. A correction that clips also makes steps smaller, and each may have its own best rate.
 # Each cell has one value per seed:
 #
 # | samples and correction | sampled accuracy of each seed | greedy accuracy |
@@ -451,13 +453,14 @@ for advantage in (1.0, -1.0):
 # - **The ratio prevented most of that damage**, on samples of the same age. With a delay of 4, its runs are 0.078 below
 #   those with fresh samples (95% interval 0.040 to 0.116). TRL's asynchronous trainer always uses the ratio. Its
 #   default, `max_staleness=4`, is a limit, so its samples are at most as old as ours.
-# - **`sequence_mask` helped more than the ratio** with a delay of 8: +0.152 (+0.058 to +0.245). In TRL, it is the default
+# - **`sequence_mask` helped more than the ratio** at this rate, with a delay of 8: +0.152 (+0.058 to +0.245). In TRL, it is the default
 #   with vLLM. The asynchronous trainer does not offer it. `token_truncate` had the lowest mean, but its runs ended between
 #   0.15 and 0.65, so three seeds do not show that it is worse than the ratio. Nor do they show whether `delta` helps.
 # - **The careless temperature did no harm that we could show**: +0.000 (-0.033 to +0.033), without any correction.
 #
-# TRL has one more correction, which works without vLLM: `off_policy_mask_threshold` drops a completion with a negative
-# advantage if the policy has moved away from it. We have not measured it.
+# We have not measured two other kinds of correction. `off_policy_mask_threshold` drops a completion with a negative advantage
+# if the policy has moved away from it, and works without vLLM. And some trainers [mask single
+# tokens](../docs/map.md#masks-for-single-tokens) that the sampler and the policy see too differently.
 #
 # Why does an old sampler do harm, but not a *hot* one, which samples at 1.3? There are two explanations, and our runs
 # do not decide between them:

@@ -4,26 +4,26 @@ from itertools import pairwise
 
 from .sheet import BLUE, GRAY, GREEN, ORANGE, PINK, SMALL, WIDTH, YELLOW, Drawn, Place, Sheet
 
-#: Lessons and their minutes in docs/results.md, rounded as scripts/minutes.py does; a test compares them.
+#: Lessons and the minutes that a person needs for them, from the instructor guide; scripts/minutes.py copies them.
 LESSONS = {
-    "00 Start here": 1,
-    "01 Data": 1,
-    "02 Rewards": 3,
-    "03 GRPO with a 4-bit LoRA": 1,
-    "04 Reading a run": 3,
-    "05 Stages": 2,
-    "06 Did it get better?": 2,
-    "07 Export": 1,
-    "08 GRPO by hand": 1,
-    "09 SFT, then GRPO": 1,
-    "10 Thinking models": 1,
-    "11 Own data and a judge": 2,
-    "12 Tools and turns": 2,
-    "13 Does the loss matter?": 1,
-    "14 A real model": 57,
-    "15 Controls and leaks": 4,
-    "16 Stale samples": 2,
-    "17 Distill or reinforce?": 3,
+    "00 Start here": "30–35",
+    "01 Data": "55–65",
+    "02 Rewards": "55–65",
+    "03 GRPO with a 4-bit LoRA": "60–65",
+    "04 Reading a run": "55–65",
+    "05 Stages": "45–55",
+    "06 Did it get better?": "60–70",
+    "07 Export": "50–60",
+    "08 GRPO by hand": "60–75",
+    "09 SFT, then GRPO": "55–65",
+    "10 Thinking models": "55–65",
+    "11 Own data and a judge": "60–70",
+    "12 Tools and turns": "60–70",
+    "13 Does the loss matter?": "45–55",
+    "14 A real model": "50–60",
+    "15 Controls and leaks": "55–65",
+    "16 Stale samples": "55–65",
+    "17 Distill or reinforce?": "55–65",
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
@@ -89,7 +89,7 @@ def path() -> Drawn:
     sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 1.05), 0.5, 1.15
     sheet.text(every, 0.35, "all", weight="bold")
     sheet.text(short, 0.35, "short", weight="bold")
-    sheet.text(5.5, 0.35, "CPU minutes", weight="bold")
+    sheet.text(5.5, 0.35, "your minutes", weight="bold")
     sheet.text(0.2, below, "Further, in any order", ha="left", weight="bold")
     for x, stops, color, line in ((every, [name[:2] for name in core], BLUE, "-"), (short, SHORT, ORANGE, "--")):
         for one, other in pairwise(stops):
@@ -100,16 +100,22 @@ def path() -> Drawn:
         if number in (*SHORT, NEXT):
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
-        sheet.text(5.5, at, f"{minutes}")
+        sheet.text(5.5, at, minutes)
     key = rows[max(rows)] + 0.65
     sheet.line((short, key), color=ORANGE, marker="s", markersize=13, mfc="white")
     sheet.text(1.6, key, "read this one after the short path", ha="left")
     further = [name for name in LESSONS if name >= FURTHER]
+    hours = " to ".join(f"{sum(ends) / 60:.0f}" for ends in zip(*map(_ends, LESSONS.values()), strict=True))
     return sheet.figure, (
-        f"Nine core lessons in order, with the minutes of a run on a CPU: {_listed(core)}. Then further lessons in any "
-        f"order: {_listed(further)}. They take {sum(LESSONS.values())} minutes in all. The short path is lessons "
-        f"{', '.join(SHORT)}; lesson {NEXT} is the next to read."
+        f"Nine core lessons in order, with the minutes that you need for them, exercises included: {_listed(core)}. "
+        f"Then further lessons in any order: {_listed(further)}. They take {hours} hours in all. The short path is "
+        f"lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
+
+
+def _ends(minutes: str) -> list[int]:
+    """The two numbers of "55–65"."""
+    return [int(end) for end in minutes.split("–")]
 
 
 def _listed(names: list[str]) -> str:
