@@ -181,6 +181,7 @@ BROKEN = (
         broken.politeness,
         "Polite phrases are counted wherever they stand, so a list of them is a perfect reply.",
         lambda row: "Please, thank you, sorry.",
+        errors="farmable",
     ),
     Entry(
         tasks.REPLIES,

@@ -3,9 +3,9 @@
     >>> from grpo_check import probe
     >>> from grpo_core.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42"])
-    ok: correctness_reward, judged by the answer (42), 107 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>.
+    ok: correctness_reward, judged by the answer (42), 106 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>.
       right answers paid too little: 0 of 6.
-      wrong answers paid more than a usual wrong one: 0 of 43.
+      wrong answers paid more than a usual wrong one: 0 of 42.
 
 `probe` builds a matrix of completions for a few gold answers, each labeled correct, wrong or neutral. It scores
 them and applies a few rules to the scores. From a terminal: ``grpo-check probe FILE.py:function``.

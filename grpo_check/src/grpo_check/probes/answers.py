@@ -155,7 +155,6 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
         "an infinite number": "inf",
         "a number too large": "1e999",
         "decimals cut off": f"{whole}.7",
-        "its digits as decimals": f"3.{size}",
         "several answers": f"{whole + 1} or {gold} or {other}",
         "a list": f"{whole + 1}, {gold}, {whole - 1}",
         "wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}",  # the same for 0, which is left out below
