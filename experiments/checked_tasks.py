@@ -185,23 +185,23 @@ def run_query(text: str, people: list[list]) -> list[tuple] | None:
 # Words with a letter, and a sum
 
 
-def ask_letter(letter: str) -> str:
-    return f"Write five different words that start with the letter {letter}, on one line, separated by commas."
+def ask_letter(letter: str, least: int) -> str:
+    what = f"five different words of at least {least} letters that start with the letter {letter}"
+    return f"Write {what}, on one line, separated by commas."
 
 
-def check_letter(text: str, letter: str) -> Parts:
-    """Five words between commas, all different, all with the letter.
+def check_letter(text: str, letter: str, least: int) -> Parts:
+    """Five words between commas, all different, all long enough and with the letter.
 
-    >>> check_letter("bread, boat, bird, bell, bus", "b")
+    >>> check_letter("bread, boat, bird, bell, bus", "b", 3)
     {'form': True, 'different': True, 'letter': True}
-    >>> check_letter("bread, boat, bread, cat, bus", "b")
+    >>> check_letter("bread, boat, bread, cat, bus", "b", 3)
     {'form': True, 'different': False, 'letter': False}
     """
     said = [word.strip().lower() for word in text.removesuffix(".").split(",")]
     form = len(said) == 5 and all(re.fullmatch(r"[a-z]{2,}", word) for word in said)
-    return dict(
-        form=form, different=form and len(set(said)) == 5, letter=form and all(word[0] == letter for word in said)
-    )
+    fits = form and all(word[0] == letter and len(word) >= least for word in said)
+    return dict(form=form, different=form and len(set(said)) == 5, letter=fits)
 
 
 def ask_sum(total: int) -> str:
@@ -269,13 +269,13 @@ TASKS = {
         solver=True,
     ),
     "letter": Task(
-        lambda draw: dict(letter=draw.choice("abcdefghilmnoprstw")),
+        lambda draw: dict(letter=draw.choice("abcdefghilmnoprstw"), least=draw.randint(3, 6)),
         ask_letter,
         check_letter,
         (
-            (dict(letter="j"), "jacket, jelly, juice, jump, jungle"),
-            (dict(letter="k"), "kettle, king, kite, kitchen, knee"),
-            (dict(letter="v"), "valley, van, vase, village, voice"),
+            (dict(letter="j", least=4), "jacket, jelly, juice, jump, jungle"),
+            (dict(letter="k", least=5), "kettle, kitchen, kingdom, knight, kidney"),
+            (dict(letter="v", least=3), "valley, van, vase, village, voice"),
         ),
         solver=True,
     ),

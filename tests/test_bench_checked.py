@@ -90,8 +90,8 @@ def test_a_query_can_neither_write_nor_run_for_long_nor_fill_the_memory():
 
 
 def test_lists_and_sums_are_read_as_a_whole():
-    assert not any(check_letter("bread, boat, bird, bell", "b").values())
-    assert not check_letter("b, boat, bird, bell, bus", "b")["form"]
+    assert not any(check_letter("bread, boat, bird, bell", "b", 3).values())
+    assert not check_letter("b, boat, bird, bell, bus", "b", 3)["form"]
     assert not check_sum("2 + 3 + 4 = 9 and so on", 9)["form"]
     assert not check_sum("2 + 3 + 4 = 10", 10)["total"] and not check_sum("1 + 3 + 5 = 9", 9)["different"]
 
