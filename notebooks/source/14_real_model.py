@@ -742,8 +742,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # measure three things, read transcripts. The numbers do not carry over. All words of this task were chosen for SmolLM2's
 # tokenizer, so repeat the check of section 2 with yours. Run `pilot` with your model first: a model of 1.5B parameters may
 # already solve most of this task, or fail only because it puts its JSON into a Markdown code block. If you only need valid
-# JSON, try a server that restricts the output to a schema, which needs no training (not run here; output that is cut off is
-# still invalid).
+# JSON, try examples in the prompt and a server that restricts the output to a schema, which need no training (output that is
+# cut off is still invalid).
 #
 # ## 13. Know what this run does not show
 #
@@ -762,10 +762,10 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   100 wrong, GRPO was ahead. On addition, after 30 steps, GRPO was ahead of SFT on the sampled answers of a good teacher
 #   ([four seeds](../docs/results.md#distillation-sft-and-grpo)), so compare both. GRPO needs no answers to imitate, only a
 #   check; here, the check compares with the gold answers.
-# - The comparison with three examples in the prompt has one choice of examples, and only greedy answers. More or better
-#   examples may reach more.
-# - We did not measure three things: what a server that restricts the output to JSON would reach without training; what the
-#   model forgot; and whether it would improve after 70 steps.
+# - The comparison with three examples in the prompt has one choice of examples, and only greedy answers. Eight examples
+#   reach more, and to three examples, a decoder that restricts the output to the right keys adds nothing when it is greedy
+#   ([the table](../docs/results.md#what-grpo-adds-to-what-is-free)).
+# - We did not measure two things: what the model forgot, and whether it would improve after 70 steps.
 # - The package's weights were rounded to 4 bits. The weights on the hub were not, so that model may start from a higher or
 #   lower accuracy. We have not run it.
 #
