@@ -49,8 +49,7 @@ TITLES = {
 #: are also filtered.
 MEASURED = {"good": ARMS[:3], "weak": ARMS[1:], "new task": ARMS[:3]}
 TOKENS = {"addition": 32, "larger": 40}
-#: The comparison of speed: with the good teacher, until this step, at the better of two rates there for both arms. The
-#: stored runs have one teacher, that of seed 0, for all students. This bench would give each student that of its seed.
+#: The comparison of speed: with the good teacher, until this step, at the better of two rates there for both arms.
 EARLY, EARLY_STEP, EARLY_RATE, EARLY_ARMS = "good, early", 10, 2e-3, ARMS[:2]
 
 

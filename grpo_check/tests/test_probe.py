@@ -206,8 +206,6 @@ FAULTS = {
         "pays_missing_answer",
     ),
     "the dropped minus sign": (drops_the_minus_sign, {}, "wrong_beats_right"),
-    "proximity pay": (proximity, {}, "wrong_beats_right"),
-    "smooth proximity pay": (smooth_proximity, {}, "wrong_beats_right"),
     "a batch's test cases to every program": (whole_batch_of_tests, PROGRAMS, "order_dependent"),
     "amax without abs": (without_abs, {}, "wrong_beats_right"),
     "amax without abs, in bands": (without_abs_in_bands, {}, "wrong_beats_right"),
@@ -226,6 +224,12 @@ def test_the_published_fault_is_found(reward, given, code):
     assert not report.ok and code in report.codes
     finding = next(finding for finding in report.findings if finding.code == code)
     assert finding.severity == "error" and finding.seen and re.search(r"\d", finding.what)
+
+
+@pytest.mark.parametrize("reward", [proximity, smooth_proximity])
+def test_pay_for_what_is_close_alone_is_a_warning(reward):
+    report = probe(reward)
+    assert ("wrong_beats_right", "warning") in [(one.code, one.severity) for one in report.findings]
 
 
 # ---- Contracts that the rules' own examples do not break ---------------------------------------------------

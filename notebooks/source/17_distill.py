@@ -396,8 +396,8 @@ show_changes(changes, "Students minus their weak teacher")
 # | SFT | 0.32 | 0.46 | 0.88 | 0.90 | 26 | -0.03 (-0.06 to -0.01) |
 #
 # After 20 steps, both are about as good as the teacher. Do not read the speed off this table: its rates were chosen at step
-# 20, where all arms are nearly done, and both learn faster at 0.002. There, GRPO is at 0.84 after ten steps, and distillation
-# at 0.94: ahead by +0.10 (+0.05 to +0.15), four seeds. **Choose a learning rate at the step at which you compare.** (With the
+# 20, where all arms are nearly done, and both learn faster at 0.002. There, GRPO is at 0.85 after ten steps, and distillation
+# at 0.94: ahead by +0.10 (+0.03 to +0.16), four seeds. **Choose a learning rate at the step at which you compare.** (With the
 # table's rates, the lead would have seemed twice as large.)
 #
 # This is also an easy case for distillation. The teacher is the student's own base after GRPO on the same task, so both write

@@ -98,6 +98,7 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     """
     kind = answer_kind(gold)
     makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
+    makers |= {"choice": _wrong_choices}
     wrong = makers.get(kind, _wrong_texts)(gold) | other_row(gold, golds)
     if kind in ("text", "choice") and len(gold) <= _LONGEST_IN_A_LIST and "<" not in gold:
         before, after = decoys(gold)
@@ -249,6 +250,10 @@ def _wrong_texts(gold: str) -> dict[str, str]:
     half = gold[: len(gold) // 2]
     wrong = {"no idea": "I do not know.", "half of it": half if len(half) > 1 else ""}
     return wrong | ({} if is_expression(gold) else {"backwards": gold[::-1]})  # y + x is x + y
+
+
+def _wrong_choices(gold: str) -> dict[str, str]:
+    return {"another option": decoys(gold)[0]} | _wrong_texts(gold)
 
 
 def _wrong_signs(gold: str) -> dict[str, str]:

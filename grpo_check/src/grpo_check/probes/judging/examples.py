@@ -155,9 +155,9 @@ def word_salad(completions, **kwargs):
 
 
 def several_answers(completions, answer, **kwargs):
-    """The last number between the tags is the answer."""
-    said = [re.findall(r"-?[0-9.]+", extract_answer(completion_text(c)) or "") for c in completions]
-    return [1.0 if numbers and numbers[-1] == gold else 0.0 for numbers, gold in zip(said, answer)]
+    """The first or the last of several answers may be correct."""
+    found = [(extract_answer(completion_text(c)) or "").split(", ") for c in completions]
+    return [float(gold in (said[0], said[-1])) for said, gold in zip(found, answer)]
 
 
 def slow(completions, answer, **kwargs):

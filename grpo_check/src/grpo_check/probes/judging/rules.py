@@ -20,6 +20,8 @@ from . import examples
 from .counts import SLACK
 from .rows import Row, alike, answered_rows, best, near, rows_of, worst
 
+#: Wrong numbers that no tolerance reaches.
+FAR = ("far below", "far above", "another number")
 #: Why an equal score is only a note where the weighted sum of all rewards tells right from wrong.
 PARTIAL = "it does not tell right from wrong; only the weighted sum of all rewards does."
 
@@ -178,10 +180,20 @@ def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
     An equal score is only a note, partial credit, if the reward is one of several whose weighted sum tells right from
     wrong.
     """
+    if _pays_only_the_example(trial):
+        return
     faults = [one for row in answered_rows(trial) for one in (*_beaten(row, trial.partial), *_preferred(row))]
     for row in answered_rows(trial)[:1]:
         faults += _beaten_elsewhere(row, trial.plan.elsewhere)
     yield from sorted(faults, key=lambda one: one.severity == "note")  # only the first one is reported
+
+
+def _pays_only_the_example(trial: Trial) -> bool:
+    """Whether it looks for something else than what counts as correct here: nothing earns what an example earns."""
+    rows = rows_of(trial)
+    own = best(pair for row in rows for pair in row.of("odd") if pair[0].id == "example")
+    clean = best(pair for row in rows for pair in row.of("clean", "writing", "wrong"))
+    return bool(own and clean) and own[1] > clean[1] + ROUNDING
 
 
 def _beaten(row: Row, partial: bool) -> Iterator[Finding]:
@@ -219,8 +231,9 @@ def _preferred(row: Row) -> Iterator[Finding]:
         paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
         why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
         fix = "score every wrong answer the same."
-        close = not less and most[1] < row.right[1] - ROUNDING and best(plain)[0] is plain[0][0]
-        severity = "note" if close else ""  # the nearest earns most, and less than a right one: partial credit
+        far = best(pair for pair in row.of("wrong") if pair[0].what in FAR)
+        close = most[1] < row.clean[1] - ROUNDING and (not far or far[1] <= least[1] + ROUNDING)
+        severity = "warning" if close else ""  # closeness is partial credit, if only what is close earns it
         what = f"some wrong answers score more than others: {paid}."
         yield showing(what, most[0], fix, why=why, severity=severity)
 
@@ -508,16 +521,19 @@ def word_salad(trial: Trial) -> Iterator[Finding]:
 
 @rule(
     "warning",
-    "a reward that pays a list of answers in place of one, if the first or the last of them is correct",
+    "a reward that pays a list of answers in place of one, wherever in it the correct one stands",
     why="a list is no answer, and the policy is free to write one.",
     fixes=("compare everything between the tags with the gold answer, not a number that is found there.",),
     unless=("wrong_beats_right",),
     example=examples.several_answers,
 )
 def several_answers(trial: Trial) -> Iterator[Finding]:
-    """Where the answer stands in tags, three answers are paid like the correct one."""
+    """Three answers in the tags are paid like the correct one, whether that comes first or last.
+
+    A reward that reads only the last number, say, is not reported: the last one is then what the policy says.
+    """
     for row in answered_rows(trial):
-        hedge, right, wrong = best(row.of("hedge")), row.right, row.usual_wrong
+        hedge, right, wrong = worst(row.of("hedge")), row.right, row.usual_wrong
         tells_apart = right and wrong and right[1] > wrong[1] + ROUNDING
         if hedge and tells_apart and hedge[1] >= right[1] - ROUNDING:
             yield showing(f"{hedge[0].what}: {hedge[1]:g}, as much as the correct one alone.", hedge[0])

@@ -60,7 +60,9 @@ def _shown_by(examples: Sequence[str], golds: Sequence[str]) -> list[Form]:
     for text in examples:
         for gold in golds:
             places = [*re.finditer(rf"(?<!\w){re.escape(gold)}(?!\w)", text)] if text != gold else []
-            found += [BareForm("", "", text[: place.start()], text[place.end() :]) for place in places[-1:]]
+            for place in places[-1:]:  # what leads to it must not name it, or a wrong answer would be right before
+                before = re.sub(rf"(?<!\w){re.escape(gold)}(?!\w)", "?", text[: place.start()])
+                found.append(BareForm("", "", before, text[place.end() :]))
     return found
 
 
