@@ -328,6 +328,16 @@ def flagged(rows: list[dict], arm: str, step: int) -> str:
     return f"{sum(found)} of {len(found)}"
 
 
+def gaps(rows: list[dict], follows: bool) -> list[float]:
+    """How far the accuracies with the larger number first and second are apart at the end of GRPO and more SFT.
+
+    Only of the policies that follow a place, or of those that do not.
+    """
+    cases = [case for case in measured_cases(rows) if CASES[case].task == LARGER]
+    found = [counts for case in cases for arm in ARMS[:2] for counts in tested(rows, case, arm, STEP)]
+    return [abs(n.only_first - n.only_second) / PROMPTS for n in found if n.follows == follows]
+
+
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
@@ -354,6 +364,8 @@ def section(stored: dict) -> str:
         flagged_grpo=flagged(rows, "GRPO", STEP),
         flagged_more=flagged(rows, "SFT", STEP),
         flagged_last=flagged(rows, ARMS[2], STEP),
+        smallest_gap=min(gaps(rows, follows=True)),
+        largest_gap=max(gaps(rows, follows=False)),
     )
     return f"\n{text}"
 

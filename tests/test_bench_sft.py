@@ -85,3 +85,8 @@ def test_the_counts_agree_with_the_accuracy():
                 assert found["both"] + found["only_first"] + found["only_second"] >= round(PROMPTS * found["accuracy"])
             elif CASES[row["case"]].task == NEXT:
                 assert found["carries_right"] <= min(found["carries"], round(PROMPTS * found["accuracy"]))
+
+
+def test_the_accuracy_by_place_separates_the_policies_that_follow_one():
+    followers, others = (bench_sft.gaps(STORED["rows"], follows) for follows in (True, False))
+    assert len(followers) == 6 and len(others) == 14 and min(followers) > 0.7 > 0.3 > max(others)
