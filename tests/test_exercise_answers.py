@@ -68,10 +68,10 @@ def learns(ratio, advantage):
     return ratio < 1.2 if advantage > 0 else advantage < 0 and ratio > 1.2
 
 
-def next_step(rate, tied):
-    if tied > 0.5 and rate:
-        return "other prompts"
-    return "SFT first" if rate == 0 and tied > 0.5 else "GRPO"
+def shortcut(first, second, both):
+    if max(first, second) <= both:
+        return "none"
+    return "first" if first > second else "second"
 
 
 #: Lesson, exercise, and a wrong answer by its name in the lesson.
@@ -93,7 +93,7 @@ WRONG = {
     "06.1 E": ("06", 1, {"claims_that_hold": lambda: ["B", "D", "E"]}),
     "06.2 round": ("06", 2, {"prompts_needed": needed(round)}),
     "08.1 the wrong limit": ("08", 1, {"learns": learns}),
-    "09.1 ties alone": ("09", 1, {"next_step": next_step}),
+    "09.1 the other place left out": ("09", 1, {"shortcut": shortcut}),
     "10.1 count": ("10", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
     "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
     "12.2 abs": ("12", 2, {"highest_cost": lambda with_call, without: abs(with_call - without)}),

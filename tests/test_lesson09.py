@@ -1,5 +1,6 @@
 """Lesson 09 as readers run it: the committed notebook, and the same with other parameters."""
 
+import ast
 import re
 from statistics import fmean
 
@@ -55,40 +56,41 @@ def test_sft_makes_the_pass_rate_usable(printed):
     assert 0.2 < after < 0.8 and formatted > 0.9
 
 
-def test_some_groups_would_be_tied_and_the_sft_rows_are_memorized(printed):
-    mean, never, always, every = re.search(r"^new +(\S+) +(\d+) +(\d+) +(\d+)$", printed, re.MULTILINE).groups()
-    kept = int(re.search(r"^drop_tied keeps (\d+) of 100", printed, re.MULTILINE)[1])
-    assert 0 < kept == int(every) - int(never) - int(always)
-    memorized = re.search(r"^SFT rows +(\S+)", printed, re.MULTILINE)[1]
-    assert float(memorized) > float(mean)
-
-
-def test_grpo_improves_on_the_first_sft_run(printed):
-    assert "Strict accuracy rose by" in printed
+def test_grpo_doubles_the_accuracy_of_the_first_sft_run_to_the_guess_level(printed):
+    before, after = rates(printed, "strict accuracy ")
+    assert "Strict accuracy rose by" in printed and after > 1.5 * before and abs(after - 0.5) < 0.05
     first, last = re.search(r"mean reward: (\S+) in the first 5 steps, (\S+) in the last", printed).groups()
     assert float(last) > float(first)
 
 
-def test_all_samples_and_seconds_of_both_arms_are_counted(printed):
-    costs = re.findall(r"^(pass rates|GRPO|more SFT) .*?(\d+) +(\d+) +(\d+)$", printed, re.MULTILINE)
-    assert [cost[:3] for cost in costs] == [
-        ("pass rates", "800", "0"),
-        ("GRPO", "3200", "3200"),
-        ("more SFT", "0", "3200"),
-    ]
-    estimating, grpo, sft = (int(seconds) for *_, seconds in costs)
-    assert grpo > sft > 0 < estimating
+def test_grpo_names_the_first_number_and_more_sft_compares(printed):
+    found = re.findall(r"^(first SFT|GRPO|more SFT) +(\d+) +(\d+) +(\d+) +(\d+)$", printed, re.MULTILINE)
+    assert [name for name, *_ in found] == ["first SFT", "GRPO", "more SFT"]
+    sft, grpo, more = (dict(zip("cfsb", map(int, counts), strict=True)) for _, *counts in found)
+    assert grpo["f"] > 0.8 * 200 > 10 > grpo["s"] and sft["f"] > 2 * sft["s"]
+    assert more["b"] > 0.5 * 200 > 20 > grpo["b"] and 0.5 < more["f"] / more["s"] < 2
 
 
-def test_grpo_wins_where_worked_answers_are_wrong(printed):
+def test_the_accuracy_by_kind_shows_the_shortcut(printed):
+    found = dict(re.findall(r"^(first SFT|GRPO|more SFT) +(\{.*\})$", printed, re.MULTILINE))
+    apart = {}
+    for name, kinds in found.items():
+        by_kind = ast.literal_eval(kinds)
+        apart[name] = by_kind["larger first"] - by_kind["larger second"]
+    assert apart["GRPO"] > 0.9 and apart["first SFT"] > 0.2 > abs(apart["more SFT"])
+
+
+def test_grpo_wins_where_worked_answers_are_wrong_and_never_carries(printed):
     start, grpo, more = (rates(printed, label)[0] for label in ("after the first SFT", "then GRPO:", "or more SFT:"))
     assert grpo > more > start
     assert printed.split("or more SFT:")[1].count("Strict accuracy rose by") == 1
-    claims = re.findall(r"^<reasoning>(\d+) > (\d+)<", printed, re.MULTILINE)
-    assert [int(left) > int(right) for left, right in claims] == [True, False]
+    shown = re.findall(r"^Which number comes after (\d+)\? .*<answer>(\d+)</answer>$", printed, re.MULTILINE)
+    assert [int(answer) - int(number) for number, answer in shown] == [-1, 1]
+    carried, of = map(int, re.search(r"^carries after GRPO: (\d+) of (\d+) correct$", printed, re.MULTILINE).groups())
+    assert carried < 0.2 * of
 
 
-# The table of seeds is what the bench stored
+# The tables of seeds are what the bench stored
 
 ROWS = read_stored(bench_sft.STORED)["rows"]
 
@@ -98,17 +100,46 @@ def seeds_row(case: str) -> str:
     arms = (("SFT", 0), ("GRPO", bench_sft.STEP), ("SFT", bench_sft.STEP))
     means = " | ".join(f"{fmean(bench_sft.at(ROWS, case, *arm)):.3f}" for arm in arms)
     value, low, high = bench_sft.difference(ROWS, case, bench_sft.STEP)
-    return f"| {case} | {means} | {value:+.3f} ({low:+.3f} to {high:+.3f}) |"
+    return f"| {case.removeprefix('next, ')} | {means} | {value:+.3f} ({low:+.3f} to {high:+.3f}) |"
 
 
-def test_the_table_of_the_lesson_is_what_is_stored(book):
+def test_the_tables_of_the_lesson_are_what_is_stored(book):
     text = "\n".join(cell.source for cell in book.cells)
-    assert [row for case in bench_sft.CASES if (row := seeds_row(case)) not in text] == []
+    cases = [case for case in bench_sft.CASES if bench_sft.CASES[case].task == bench_sft.NEXT]
+    assert [row for case in cases if (row := seeds_row(case)) not in text] == []
+    assert bench_sft.swaps(ROWS) in text
 
 
-def test_the_seeds_show_what_the_lesson_concludes():
-    correct, some_wrong, half_wrong = (bench_sft.difference(ROWS, case, bench_sft.STEP) for case in bench_sft.CASES)
-    assert correct.high < 0 < half_wrong.low and some_wrong.covers_zero
+def shortcuts(case: str, arm: str, step: int) -> int:
+    return sum(counts.follows for counts in bench_sft.tested(ROWS, case, arm, step))
+
+
+def test_the_seeds_show_what_the_lesson_says_of_the_shortcut():
+    grpo, sft = ("GRPO", bench_sft.STEP), ("SFT", bench_sft.STEP)
+    cases = [case for case in bench_sft.CASES if bench_sft.CASES[case].task == bench_sft.LARGER]
+    assert [(shortcuts(case, *grpo), shortcuts(case, *sft)) for case in cases] == [(2, 0), (4, 0)]
+    assert shortcuts(cases[0], bench_sft.ARMS[2], bench_sft.STEP) == 1
+    ends = {}
+    for case in cases:
+        accuracies = (bench_sft.at(ROWS, case, *arm) for arm in (("SFT", 0), grpo))
+        assert all(start < end for start, end in zip(*accuracies, strict=True))
+        for start, end in zip(bench_sft.tested(ROWS, case, "SFT", 0), bench_sft.tested(ROWS, case, *grpo), strict=True):
+            most, least = max(start[:2]), min(start[:2])
+            kind = "mostly one" if most >= 4 * least else "between" if most > 1.5 * least else "balanced"
+            ends.setdefault(kind, []).append(end.follows)
+    assert ends["mostly one"] == [True] * 4 and ends["balanced"] == [False] * 3 and len(ends["between"]) == 3
+
+
+def test_the_seeds_show_when_grpo_wins():
+    larger, _, correct, some_wrong, half_wrong, sort = (
+        bench_sft.difference(ROWS, case, bench_sft.STEP) for case in bench_sft.CASES
+    )
+    assert max(larger.high, correct.high) < 0 < min(some_wrong.low, half_wrong.low) and sort.covers_zero
+    carries = [
+        sum(bench_sft.at(ROWS, "next, 100 correct", *arm, "carries_right"))
+        for arm in (("SFT", 0), ("GRPO", bench_sft.STEP), ("SFT", bench_sft.STEP))
+    ]
+    assert carries == [5, 0, 47]
 
 
 def test_only_the_merge_of_the_last_adapter_equals_the_policy(printed):

@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** teach a model a new task with 100 examples, continue with GRPO on the same adapter, and test
-# whether GRPO was worth its cost. With correct examples, it was not. With half of them wrong, it was.
+# **You will be able to** teach a model a new task with 100 examples, continue with GRPO on the same adapter, and find a
+# *shortcut*: in this lesson, GRPO doubles the accuracy while the model stops doing the task.
 #
 # | | CPU |
 # |---|---|
@@ -12,8 +12,8 @@
 # | memory | 1.0 GB ([measured](../docs/results.md)) |
 # | model | 0.46 million parameters, included |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** the base model never solves this lesson's
-# task. What does GRPO alone do?
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** "Which is larger, 512 or 387?" After GRPO, half
+# of the answers are correct. What has the model learned?
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
@@ -49,7 +49,8 @@ tokenizer = AutoTokenizer.from_pretrained(run.path)
 # %% [markdown]
 # ## 2. A task that the model has never seen
 #
-# The tiny model was never trained to compare two numbers. That is our task.
+# The tiny model was never trained to compare two numbers. That is our task. In half of the rows, the larger number is
+# first.
 
 # %%
 import itertools
@@ -58,7 +59,8 @@ import random
 
 def row(a: int, b: int) -> dict:
     question = {"role": "user", "content": f"Which is larger, {a} or {b}?"}
-    return {"prompt": [question], "answer": str(max(a, b))}
+    kind = "larger first" if a > b else "larger second"
+    return {"prompt": [question], "answer": str(max(a, b)), "kind": kind}
 
 
 pairs = list(itertools.combinations(range(100, 1000), 2))  # each pair once
@@ -66,13 +68,12 @@ pairs = random.Random(SEED).sample(pairs, 700)
 pairs = [pair[::-1] if n % 2 else pair for n, pair in enumerate(pairs)]
 rows = Dataset.from_list([row(a, b) for a, b in pairs])
 test_rows = rows.select(range(200))  # only to evaluate
-sft_rows = rows.select(range(200, 300))  # these get worked answers
 new_rows = rows.select(range(300, 700))  # only a prompt and a gold answer
 print(test_rows[0])
 
 # %% [markdown]
-# The test rows, the SFT rows and the new rows share no question. The reward is 1 for a correct answer in the format of
-# lesson 03, otherwise 0. `is_strictly_right` makes that check.
+# Pairs 200 to 299 get worked answers. The test rows, these pairs and the new rows share no question. The reward is 1 for a
+# correct answer in the format of lesson 03, otherwise 0. `is_strictly_right` makes that check.
 
 # %%
 from grpo_utils import completion_text, evaluate, is_strictly_right
@@ -107,11 +108,12 @@ print("one sample:              ", before.sampled[0])
 
 # %% [markdown]
 # The base model solves {{before.accuracy.hits}} of {{before.accuracy.n}} prompts. The printed sample imitates the JSON
-# answers that it was trained to write. The upper end of the 95% interval is {{before.accuracy.interval[1]:.3f}}. Even
-# at that rate, {{(1 - before.accuracy.interval[1]) ** 8:.0%}} of the groups of eight would contain no correct
-# completion.
+# answers that it was trained to write.
 #
-# **Evaluate the base model on your task before you choose a method.**
+# A policy that always named the first number would be correct in half of the cases, without any comparison. This is the
+# *guess level* of the task: 0.5.
+#
+# **Before you choose a method, evaluate the base model, and write down the guess level.**
 
 # %% [markdown]
 # ## 3. GRPO alone learns nothing
@@ -196,15 +198,17 @@ print("largest change of a weight:", largest_change(start, adapter_of(policy)))
 
 
 # %%
-def demonstration(a: int, b: int, larger=max) -> dict:
-    answer = larger(a, b)
-    work = f"<reasoning>{answer} > {a + b - answer}</reasoning>"
-    text = f"{work}<answer>{answer}</answer>"
+def demonstration(row: dict, work, answer) -> dict:
+    text = f"<reasoning>{work}</reasoning><answer>{answer}</answer>"
     completion = [{"role": "assistant", "content": text}]
-    return {"prompt": row(a, b)["prompt"], "completion": completion}
+    return {"prompt": row["prompt"], "completion": completion}
 
 
-demonstrations = [demonstration(a, b) for a, b in pairs[200:300]]
+demonstrations = []
+for a, b in pairs[200:300]:
+    small, large = sorted((a, b))
+    work = f"{large} > {small}"
+    demonstrations.append(demonstration(row(a, b), work, large))
 print(demonstrations[0]["completion"][0]["content"])
 demonstrations = Dataset.from_list(demonstrations)
 
@@ -308,8 +312,8 @@ print(f"ref differs from the SFT adapter by {change}")
 
 # %% [markdown]
 # TRL 1.14 copied the adapter as `ref` before the first step, because the policy was a PEFT model and `beta` was not 0.
-# This frozen copy, which equals the SFT adapter, is the reference. That is why the KL was 0 at step 1, and why the
-# penalty pulls toward the SFT model and not toward the base model.
+# This frozen copy, which equals the SFT adapter, is the reference. So the KL was 0 at step 1, and the penalty pulls toward
+# the SFT model.
 #
 # | you pass to `GRPOTrainer` | reference for `beta > 0` |
 # |---|---|
@@ -317,58 +321,18 @@ print(f"ref differs from the SFT adapter by {change}")
 # | a `PeftModel` with a new adapter | a copy of it, which equals the base model |
 # | either of them, with Unsloth on a GPU | [the base model](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo): Unsloth removes the copy (we read this in `unsloth/models/rl.py` and have not run it) |
 #
-# With Unsloth on a GPU, the penalty would therefore pull toward the base model and undo part of SFT. This lesson
-# continues with `beta=0`, TRL's default, and so needs no reference.
+# This lesson continues with `beta=0`, TRL's default, and so needs no reference.
 #
 # **If the KL is clearly above 0 at the first step, check which model is the reference.**
 
 # %% [markdown]
-# ## 7. Estimate how many groups will be tied
-#
-# GRPO learns nothing from a prompt that the SFT model always solves or never solves, because its group is tied.
-# `pass_rates` samples eight answers per prompt and returns the share of correct ones. That costs samples too, so measure
-# only 100 of the 400 new prompts. For comparison, also measure the prompts of the worked answers.
-
-# %%
-from time import process_time
-
-from grpo_utils import drop_tied, pass_rates
-
-sft_policy = saved_policy(False)
-SAMPLING = dict(samples=8, max_new_tokens=40, seed=SEED)
-some_rows = new_rows.select(range(100))
-started = process_time()
-new_rates = pass_rates(sft_policy, tokenizer, some_rows, **SAMPLING)
-estimating = process_time() - started  # CPU seconds
-old_rates = pass_rates(sft_policy, tokenizer, sft_rows, **SAMPLING)
-print(f"{'prompts':12}mean   never  always   all")
-for name, found in {"new": new_rates, "SFT rows": old_rates}.items():
-    never, always, every = found.count(0), found.count(1), len(found)
-    print(f"{name:10}{sum(found) / every:6.2f}{never:8}{always:8}{every:6}")
-kept = drop_tied(some_rows, new_rates)
-print(f"drop_tied keeps {len(kept)} of {len(some_rows)} new prompts")
-
-# %% [markdown]
-# In eight attempts, the SFT model never solves {{new_rates.count(0)}} of the 100 new prompts and always solves
-# {{new_rates.count(1)}}. So about {{1 - len(kept) / 100:.0%}} of the groups would be tied at the start. `drop_tied` leaves
-# such prompts out.
-#
-# Is such a filter worth its cost? Filtering all 400 prompts takes 3,200 samples, as many as the GRPO run of the next
-# section draws. The filter would double the sampling to save {{1 - len(kept) / 100:.0%}} of it. So this lesson uses
-# all new prompts. A filter pays off if most groups are tied, or if you train on the same prompts many times.
-#
-# The mean pass rate is {{sum(old_rates) / len(old_rates):.2f}} on the SFT rows and
-# {{sum(new_rates) / len(new_rates):.2f}} on the new prompts. A model does better on examples that it has partly
-# memorized, so never evaluate on SFT rows.
-#
-# **Estimate the share of tied groups before you pay for a filter.**
-
-# %% [markdown]
-# ## 8. Continue with GRPO
+# ## 7. Continue with GRPO
 #
 # Load the SFT adapter again, and train on the new prompts.
 
 # %%
+from time import process_time
+
 policy = saved_policy(True)
 started = process_time()
 log = train_grpo(policy, new_rows, run.steps)
@@ -392,24 +356,21 @@ gained = compare(after_sft, after_grpo)
 print(gained)
 
 # %% [markdown]
-# After SFT, the mean reward goes from {{first:.2f}} in the first five steps to {{last:.2f}} in the last five (left),
-# and the share of tied groups from {{early:.2f}} to {{late:.2f}} (right). Both curves jump, because a step has only
-# eight groups. Groups become tied when the policy becomes certain: it solves some prompts every time and others never.
-# Neither kind teaches it anything more.
+# The mean reward goes from {{first:.2f}} in the first five steps to {{last:.2f}} in the last five (left). Strict accuracy
+# on the test prompts rose from {{after_sft.accuracy.value:.3f}} to {{after_grpo.accuracy.value:.3f}}, a change of
+# {{gained.difference.signed()}}, and the table assigns almost all of it to correctness. The share of tied groups rose from
+# {{early:.2f}} to {{late:.2f}} (right), as it does when a policy becomes certain.
 #
-# On the test prompts, strict accuracy rose from {{after_sft.accuracy.value:.3f}} to {{after_grpo.accuracy.value:.3f}},
-# a change of {{gained.difference.signed()}}. The table shows which part of the gain comes from the format, which SFT
-# had already taught, and which from correctness.
+# All this looks like success, except that {{after_grpo.accuracy.value:.3f}} is the guess level.
 #
-# **SFT makes correct answers possible, and GRPO makes them more frequent.**
+# **However much accuracy rose, compare it with the guess level.**
 
 # %% [markdown]
-# ## 9. Compare with more SFT
+# ## 8. Train a rival: more SFT
 #
-# A longer SFT run might have done as well. For a fair comparison, fix a *budget*. Ours is the number of sequences that
-# the trainer computes gradients for, 64 per step. So SFT continues from the same adapter for the same number of steps,
-# with 64 worked answers per step and the same constant learning rate. It has only the 100 worked answers, so it repeats
-# them.
+# For a fair comparison, fix a *budget*. Ours is the number of sequences that the trainer computes gradients for, 64 per step.
+# So SFT continues from the same adapter for the same number of steps, with 64 worked answers per step and the same learning
+# rate. It repeats the 100 worked answers.
 
 
 # %%
@@ -430,97 +391,216 @@ def more_sft(policy, rows) -> float:
 longer = saved_policy(True)
 sft_seconds = more_sft(longer, demonstrations)
 after_more = evaluate(longer, tokenizer, test_rows, **DECODING)
+print("GRPO:    ", after_grpo.accuracy)
+print("more SFT:", after_more.accuracy)
 
 # %% [markdown]
-# Count everything that each method costs, including the samples of section 7:
+# More SFT reaches {{after_more.accuracy.value:.3f}}, and GRPO {{after_grpo.accuracy.value:.3f}}. GRPO took
+# {{grpo_seconds:.0f}} CPU seconds and more SFT {{sft_seconds:.0f}}, because GRPO also generates its sequences.
+#
+# **Give SFT the same budget as GRPO before you conclude that GRPO helped.**
+
+# %% [markdown]
+# ## 9. Ask which number it names
+#
+# Accuracy does not show how an answer was found. Two counts do:
+#
+# - *Named first* and *named second* count the answers that are the first and the second number of the question.
+# - The *swap test* asks the same pairs in the other order. Only a policy that compares the numbers is correct in *both
+#   orders*. One that always names the first number never is.
+
 
 # %%
-budget = 64 * run.steps
-costs = [("pass rates (section 7)", 8 * len(some_rows), 0, estimating)]
-costs += [("GRPO", budget, budget, grpo_seconds)]
-costs += [("more SFT", 0, budget, sft_seconds)]
-print(f"{'':24}sampled  trained on  CPU seconds")
-for name, sampled, trained, seconds in costs:
-    print(f"{name:24}{sampled:7}{trained:12}{seconds:13.0f}")
-against = compare(after_more, after_grpo)
-print(against)
+swapped_rows = Dataset.from_list([row(b, a) for a, b in pairs[:200]])
 
-# %% [markdown]
-# More SFT (`before` in the table) reaches {{after_more.accuracy.value:.3f}}, and GRPO (`after`)
-# {{after_grpo.accuracy.value:.3f}}. The difference is {{against.difference.signed()}}. GRPO took {{grpo_seconds:.0f}} CPU
-# seconds and more SFT {{sft_seconds:.0f}}, because GRPO also has to generate its sequences. Section 7 took another
-# {{estimating:.0f}} seconds.
-#
-# A worked answer can also teach what the model never samples. GRPO learns nothing from a prompt that the policy never
-# solves.
-#
-# **With 100 correct worked answers, more SFT is the better use of this budget (section 10 repeats this with five
-# seeds), and it takes less CPU time.**
 
-# %% [markdown]
-# ## 10. See when GRPO wins: many wrong worked answers
-#
-# People and models make mistakes in worked answers. In the next comparison, 50 of the 100 worked answers give the
-# smaller number as the larger one. The gold answers of the new prompts are still correct. Everything else is as
-# before: the first SFT run, then GRPO or more SFT for the same number of sequences.
+def named(result, place: int) -> int:
+    """How many answers are the number in this place of the question."""
+    answers = zip(result.sampled, pairs)
+    return sum(is_strictly_right(t, str(pair[place])) for t, pair in answers)
+
+
+def both_orders(policy, result) -> int:
+    """How many pairs are answered correctly in both orders."""
+    swapped = evaluate(policy, tokenizer, swapped_rows, **DECODING)
+    return sum(map(all, zip(result.right, swapped.right)))
+
 
 # %%
-claims = [min] * 50 + [max] * 50
-flawed = [demonstration(*p, c) for p, c in zip(pairs[200:300], claims)]
-print(flawed[0]["completion"][0]["content"])
+tested = {"first SFT": (saved_policy(False), after_sft)}
+tested |= {"GRPO": (policy, after_grpo), "more SFT": (longer, after_more)}
+counts = {}
+print("of 200      correct  named first  named second  both orders")
+for name, (model, result) in tested.items():
+    places = named(result, 0), named(result, 1)
+    counts[name] = *places, both_orders(model, result)
+    columns = "{:13}{:13}{:13}".format(*counts[name])
+    print(f"{name:10}{result.accuracy.hits:8}{columns}")
+
+# %% [markdown]
+# GRPO's policy names the first number in {{counts["GRPO"][0]}} of 200 answers and the second in {{counts["GRPO"][1]}}. It
+# does not compare. In both orders, it is correct for {{counts["GRPO"][2]}} pairs, after {{counts["first SFT"][2]}} before
+# GRPO, and more SFT reaches {{counts["more SFT"][2]}}.
+#
+# The cause is in the first row. After SFT, the policy rarely named one of the two numbers, and if it did, it was mostly
+# the first ({{counts["first SFT"][0]}} to {{counts["first SFT"][1]}}). So most rewarded samples named the first number, and
+# GRPO reinforced just that. In the end, in most groups, all eight samples do it, and are all correct or all wrong. Such
+# groups are tied, and nothing corrects the policy any more.
+#
+# **GRPO reinforces whatever the rewarded samples share. It may be a shortcut.**
+
+# %% [markdown]
+# ## 10. What the checks saw
+#
+# Another count needs no new samples: the accuracy by the place of the correct answer. `row` stored this place as `kind`,
+# and the summary of an evaluation counts each kind separately:
+
+# %%
+for name, (_, result) in tested.items():
+    kinds = result.summary()["by_kind"].items()
+    rates = {k: found["accuracy_given_format"] for k, found in kinds}
+    print(f"{name:9}", {k: round(rate, 2) for k, rate in rates.items()})
+
+# %% [markdown]
+# If the larger number is first, almost all answers of GRPO's policy are correct. If it is second, almost none is.
+#
+# | check | what it says about this GRPO run |
+# |---|---|
+# | reward curve | no alarm: it rises |
+# | `compare` | no alarm: a gain from correctness, beyond chance |
+# | five seeds (section 11) | no alarm: a gain with every seed |
+# | tied groups | {{late:.2f}}. A solved task ties its groups too, but then the reward is near 1 |
+# | guess level | **{{after_grpo.accuracy.value:.3f}} is not above 0.5** |
+# | accuracy by `kind` | **near 1 for one kind, near 0 for the other** |
+# | swap test | **{{counts["GRPO"][2]}} of 200 pairs** |
+#
+# The shortcut raises accuracy, so no check that only compares accuracies finds it. The last three rows ask what a shortcut
+# earns.
+#
+# **Find the laziest policy that your reward would pay, and evaluate on prompts where it is wrong.**
+
+# %% [markdown]
+# ## 11. Repeat it with five seeds
+#
+# One seed does not settle this. `make bench-sft` trains five, also with 50 wrong worked answers
+# ([tables](../docs/results.md#sft-then-grpo-or-more-sft)). Below, `179 : 1, 6` means that 179 answers name the first number and
+# 1 the second, and that 6 of 200 pairs are correct in both orders. A star marks a shortcut, by the rule of Exercise 1.
+#
+# | worked answers, seed | first SFT | GRPO | more SFT |
+# |---|---|---|---|
+# | 100 correct, 0 | 48 : 9, 15* | 179 : 1, 6* | 69 : 76, 117 |
+# | 100 correct, 1 | 53 : 53, 48 | 55 : 93, 108 | 87 : 84, 123 |
+# | 100 correct, 2 | 61 : 15, 17* | 185 : 0, 0* | 70 : 85, 131 |
+# | 100 correct, 3 | 24 : 29, 16* | 85 : 72, 123 | 64 : 87, 122 |
+# | 100 correct, 4 | 40 : 33, 42 | 77 : 54, 92 | 87 : 75, 131 |
+# | 50 of 100 wrong, 0 | 47 : 2, 5* | 161 : 0, 0* | 54 : 61, 30 |
+# | 50 of 100 wrong, 1 | 60 : 23, 16* | 55 : 86, 100 | 62 : 71, 36 |
+# | 50 of 100 wrong, 2 | 48 : 9, 8* | 192 : 0, 0* | 59 : 68, 30 |
+# | 50 of 100 wrong, 3 | 42 : 15, 6* | 180 : 2, 2* | 60 : 63, 31 |
+# | 50 of 100 wrong, 4 | 42 : 16, 12* | 16 : 152, 29* | 71 : 56, 36 |
+#
+# - **Accuracy rose in all ten GRPO runs, and six end with a shortcut.** More SFT never does. With 100 correct worked answers,
+#   it is also ahead in accuracy, 0.745 to 0.605.
+# - **The start matters.** Four first SFT runs named the first number at least four times as often as the second, and all four
+#   ended with the shortcut. Three named both about equally often, and GRPO learned to compare. The other three ended in three
+#   ways.
+# - **More SFT before GRPO helps in part.** After 50 more SFT steps on 100 correct answers, one of five GRPO runs ended with
+#   a shortcut, and no gain in accuracy is shown.
+# - **Accuracy alone misleads.** With 50 wrong answers, GRPO is ahead, 0.523 to 0.312, but four of its five policies follow a
+#   place.
+
+# %% [markdown]
+# ## 12. See when GRPO wins: many wrong worked answers
+#
+# Take a task whose answer is not in the question: "Which number comes after 512?" Copying earns nothing. But one shortcut
+# is left: raise the last digit and never carry. It is correct in nine of ten cases, so `kind` counts the carries separately.
+#
+# People and models make mistakes in worked answers. Here, 50 of the 100 worked answers give the number before. The gold
+# answers of the new prompts are correct.
+
+
+# %%
+def next_row(n: int) -> dict:
+    text = f"Which number comes after {n}?"
+    kind = "carry" if n % 10 == 9 else "no carry"
+    prompt = [{"role": "user", "content": text}]
+    return {"prompt": prompt, "answer": str(n + 1), "kind": kind}
+
+
+numbers = random.Random(SEED).sample(range(100, 999), 700)
+next_rows = Dataset.from_list([next_row(n) for n in numbers])
+next_test = next_rows.select(range(200))
+next_new = next_rows.select(range(300, 700))
+
+# %%
+shown = [(n, n - 1) for n in numbers[200:250]]  # wrong
+shown += [(n, n + 1) for n in numbers[250:300]]  # correct
+flawed = [demonstration(next_row(n), m, m) for n, m in shown]
+for i in (0, 50):
+    question = flawed[i]["prompt"][0]["content"]
+    print(question, flawed[i]["completion"][0]["content"])
 flawed = Dataset.from_list(flawed)
+
+# %% [markdown]
+# Everything else is as before.
+
+# %%
 policy = new_policy()
 new_sft(policy, flawed, **FIRST_SFT).train()
 policy.save_pretrained(run.folder / "flawed")
-flawed_sft = evaluate(policy, tokenizer, test_rows, **DECODING)
+flawed_sft = evaluate(policy, tokenizer, next_test, **DECODING)
 
 # %%
 policy = saved_policy(True, "flawed")
-train_grpo(policy, new_rows, run.steps)
-flawed_grpo = evaluate(policy, tokenizer, test_rows, **DECODING)
+train_grpo(policy, next_new, run.steps)
+flawed_grpo = evaluate(policy, tokenizer, next_test, **DECODING)
 policy = saved_policy(True, "flawed")
 more_sft(policy, flawed)
-flawed_more = evaluate(policy, tokenizer, test_rows, **DECODING)
+flawed_more = evaluate(policy, tokenizer, next_test, **DECODING)
+
+# %%
+flawed_against = compare(flawed_more, flawed_grpo)
 print("after the first SFT run:", flawed_sft.accuracy)
 print("then GRPO:              ", flawed_grpo.accuracy)
 print("or more SFT:            ", flawed_more.accuracy)
-flawed_against = compare(flawed_more, flawed_grpo)
-print(flawed_against)
+print(flawed_against.sentence)
+
+# %%
+carries = [n for n, kind in enumerate(next_test["kind"]) if kind == "carry"]
+for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
+    hits = sum(found.right[n] for n in carries)
+    print(f"carries after {name}: {hits} of {len(carries)} correct")
 
 # %% [markdown]
-# From {{flawed_sft.accuracy.value:.3f}} after the first SFT run, GRPO reaches {{flawed_grpo.accuracy.value:.3f}} and
-# more SFT {{flawed_more.accuracy.value:.3f}}. On the same prompts, the difference (GRPO minus more SFT) is
-# {{flawed_against.difference.signed()}}. More SFT repeats the mistakes as often as the correct answers. The reward
-# knows the gold answers, so GRPO reinforces only correct ones.
+# More SFT repeats the mistakes as often as the correct answers. The reward knows the gold answers, so GRPO reinforces only
+# the correct ones: it reaches {{flawed_grpo.accuracy.value:.3f}} from {{flawed_sft.accuracy.value:.3f}}, and more SFT
+# {{flawed_more.accuracy.value:.3f}}. The difference is {{flawed_against.difference.signed()}}.
 #
-# One seed does not settle this. `make bench-sft` repeats both comparisons with five seeds, and adds a case with 30
-# wrong worked answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more
-# SFT, with its 95% interval over the seeds:
+# But {{hits}} of {{len(carries)}} carries are correct. GRPO learns nothing from a prompt that the policy never solves, and the
+# shortcut pays on all others.
+#
+# `make bench-sft` repeats this with five seeds. The last column is GRPO minus more SFT, with its 95% interval:
 #
 # | worked answers | first SFT | GRPO | more SFT | difference |
 # |---|---|---|---|---|
-# | 100 correct | 0.306 | 0.589 | 0.745 | -0.156 (-0.271 to -0.041) |
-# | 100, 30 of them wrong | 0.204 | 0.510 | 0.471 | +0.039 (-0.040 to +0.118) |
-# | 100, 50 of them wrong | 0.165 | 0.516 | 0.312 | +0.204 (+0.150 to +0.258) |
+# | 100 correct | 0.763 | 0.901 | 0.946 | -0.045 (-0.077 to -0.013) |
+# | 30 of 100 wrong | 0.395 | 0.886 | 0.587 | +0.299 (+0.246 to +0.352) |
+# | 50 of 100 wrong | 0.257 | 0.875 | 0.377 | +0.498 (+0.430 to +0.566) |
 #
-# - **With 100 correct worked answers, more SFT is better.**
-# - **With 30 wrong ones, no difference is shown.** We added the case with 50 after we had seen this result.
-# - **With 50 wrong ones, GRPO is better**, even if more SFT gets as much CPU time. More SFT falls from 0.745 to 0.312,
-#   because it copies the mistakes. GRPO falls only from 0.589 to 0.516, because it needs the worked answers only to
-#   get started.
+# - **With 30 or 50 wrong worked answers, GRPO is better**, even than 100 steps of SFT, which take about as long.
+# - **With 100 correct ones, more SFT is better**, because it teaches what the policy rarely samples. Over the seeds, 47 of 90
+#   carries are correct after more SFT, 5 after the first SFT run, and none after GRPO.
+# - On a third task, sorting digits with 50 wrong worked answers, no difference is shown.
 #
-# All runs use the same learning rate, and we tried no other for this table. A lower one might leave GRPO fewer tied
-# groups. If you can check the worked answers too, remove the wrong ones before SFT, and use GRPO on prompts that have a
-# gold answer but no worked answer.
+# We tried no other learning rate. GRPO also had 400 gold answers that SFT did not use. SFT on the model's own correct samples
+# (*rejection sampling*) would use them; we have not run it.
 #
-# **Here, more SFT was better with correct worked answers, and GRPO was better with half of them wrong.** GRPO also had
-# 400 gold answers that SFT did not use. SFT on the model's own correct samples (*rejection sampling*) would use them
-# too; we have not run it.
+# **Remove wrong worked answers where you can. Use GRPO where you have gold answers, but no worked answers that you trust.**
 
 # %% [markdown]
-# ## 11. Merge the right adapter
+# ## 13. Merge the right adapter
 #
-# The `grpo` adapter of section 8 continued `sft`, so it contains both stages. Merge it alone, once, into the original
+# The `grpo` adapter of section 7 continued `sft`, so it contains both stages. Merge it alone, once, into the original
 # base. The next cell compares this merge and two common mistakes with the trained policy. It looks at accuracy and at
 # the *logits*, the model's scores for every possible next token.
 
@@ -560,60 +640,44 @@ with torch.inference_mode():
 # **Compare the merged model's logits with the policy's before you release it.**
 
 # %% [markdown]
-# ## 12. Use the recipe on a real base model
+# ## 14. Use the recipe on a real base model
 #
 # Unsloth's notebook [Qwen3 (4B) GRPO](https://github.com/unslothai/notebooks/blob/main/nb/Qwen3_%284B%29-GRPO.ipynb)
-# trains a base model in the same two stages. We read its code and never ran it.
+# trains a base model in these two stages. We read its code and never ran it. SFT teaches only the format, with about 60
+# solutions by DeepSeek-R1. GRPO then makes 100 steps of one group of 4, which took 106 s each in the stored outputs of May
+# 2025, on a T4 with vLLM. (Here, a step of 8 groups of 8 takes {{grpo_seconds / run.steps:.1f}} CPU seconds.) If you adapt it:
 #
-# | | this lesson | Unsloth's notebook |
-# |---|---|---|
-# | model | 0.46 million parameters, LoRA of rank 16 | Qwen3-4B-Base in 16 bits, LoRA of rank 32 |
-# | what SFT teaches | format and task | the format, with a chat template that the notebook writes |
-# | worked answers | 100, written by a function | about 60 solutions by DeepSeek-R1, of at most 1,024 tokens with their prompt |
-# | SFT | 50 steps of 20 rows, learning rate 1e-3 | two epochs of one row per step, about 120 steps, 2e-4 |
-# | tokens trained on | the completion | the whole text, prompt included |
-# | GRPO | 50 steps of 8 groups of 8, 1e-3 | 100 steps of one group of 4, 5e-6 |
-# | prompts for GRPO | 400 new ones | new ones, from DAPO-Math-17k |
-# | completion limit | 40 tokens | about 1,846 tokens |
-# | time | {{grpo_seconds / run.steps:.1f}} CPU seconds per GRPO step | 106 s per GRPO step in its stored outputs of May 2025, on a T4 with vLLM, so about 3 hours for 100 |
+# - Both stages train one model in memory. In two sessions, the mistakes of section 5 can happen.
+# - Check the final answers of the solutions before you train on them. Section 12 shows what wrong ones do.
+# - Between the stages, evaluate on held-out prompts, some of which a shortcut gets wrong.
 #
-# If you adapt it:
-#
-# - The notebook trains both stages on one model in memory. It saves and loads nothing between them, so the mistakes
-#   of section 5 cannot happen. They can happen if you run the stages in two sessions.
-# - Check the final answers of the solutions before you train on them. The notebook's solutions come from a dataset
-#   that had already been filtered. Section 10 shows what wrong ones do.
-# - Between the stages, the notebook prints one answer. Evaluate on held-out prompts instead. If the format is right and
-#   some answers are correct, GRPO can start.
-#
-# Measure an instruct model before you train it: if it already writes correct answers in your format, skip SFT.
+# If an instruct model already writes correct answers in your format, skip SFT.
 
 # %% [markdown]
-# ## 13. Cheat sheet
+# ## 15. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
 # | reward 0, all groups tied | Is the base model's pass rate 0? | run SFT first; `sft.py` in the template basic_grpo does |
 # | answers that never end | Is the end-of-turn token among the labels? | use the chat template, raise `max_length` |
 # | no change after GRPO | Is the largest change of a weight 0? | load with `is_trainable=True` |
-# | KL above 0 at step 1 | Which model is the reference? | continue the SFT adapter with `beta=0`, or merge SFT first |
-# | many tied groups after SFT | Are most prompts solved always, or never? | call `drop_tied`, add new prompts |
+# | many tied groups after SFT | Are most prompts solved always, or never? | call `drop_tied` ([lesson 04](04_reading_a_run.ipynb)), add new prompts |
+# | accuracy near the guess level | Is it near 0 for one `kind`? Do swapped twins fail? | more SFT first, then test again; rows or a task without the shortcut |
 # | result below more SFT | Are the worked answers correct? | stay with SFT |
-# | result below the SFT model | Does `compare` show a change? | lower the learning rate, or take an earlier [checkpoint](../docs/choosing-a-checkpoint.md) |
-# | worse after the merge | Do the logits equal the policy's? | merge the last adapter once |
 #
-# **If the pass rate is 0, run SFT first. Then give more SFT and GRPO the same budget, and keep the cheaper one unless
-# the other is shown to be better.**
+# **If the pass rate is 0, run SFT first. Check what the rewarded samples have in common. Then give more SFT and GRPO the
+# same budget, and keep the cheaper one unless the other is shown to be better.**
 
 # %% [markdown]
-# ## 14. Exercises
+# ## 16. Exercises
 #
-# **Exercise 1.** Write `next_step(rate, tied)`, which takes the mean pass rate and the share of tied groups and returns
-# `"SFT first"` (nothing is ever correct), `"other prompts"` (more than half of the groups are tied) or `"GRPO"`.
+# **Exercise 1.** Write `shortcut(first, second, both)`. It takes the results of a swap test: how many pairs are answered
+# correctly only with the larger number first, only with it second, and in both orders. It returns `"first"` or `"second"`
+# if the pairs of this place outnumber all other pairs together, otherwise `"none"`.
 
 
 # %%
-def next_step(rate: float, tied: float) -> str:
+def shortcut(first: int, second: int, both: int) -> str:
     """Your answer: one of the three strings."""
     return ""
 
@@ -621,13 +685,13 @@ def next_step(rate: float, tied: float) -> str:
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-CASES = [((0.0, 1.0), "SFT first"), ((0.4, 0.1), "GRPO")]
-CASES += [((0.97, 0.8), "other prompts"), ((0.03, 0.9), "other prompts")]
-CASES += [((0.5, 0.5), "GRPO"), ((0.0, 0.3), "SFT first")]
-HINTS = [("GRPO", "How many groups are tied? Is anything ever correct?")]
-HINTS += [("SFT first", "Is the pass rate exactly 0?")]
-HINTS += [("other prompts", "Is anything correct? Is half more than half?")]
-print(check_exercise("Exercise 1", next_step, CASES, HINTS))
+CASES = [((191, 0, 6), "first"), ((10, 42, 117), "none")]
+CASES += [((0, 150, 10), "second"), ((30, 28, 20), "none")]
+CASES += [((60, 7, 15), "first"), ((40, 20, 20), "none")]
+HINTS = [("first", "Did you add the pairs that are correct in both orders?")]
+HINTS += [("second", "Do these pairs outnumber all others together?")]
+HINTS += [("none", "Which place has most of the correct pairs?")]
+print(check_exercise("Exercise 1", shortcut, CASES, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** Write `to_merge(plan)`, which returns the list of adapters to merge into the original base, in order.
@@ -651,20 +715,20 @@ print(check_exercise("Exercise 2", to_merge, PLANS, HINTS))
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: a pass rate of 0 leaves nothing to reinforce. If most groups are tied, most of the work is wasted.
+# Exercise 1: a policy that compares is correct in both orders. One that follows a place is correct in one of them.
 #
 # Exercise 2: a continued adapter contains both stages. A stacked one was trained on the base with SFT merged in.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def next_step_solution(rate: float, tied: float) -> str:
-    if rate == 0:
-        return "SFT first"
-    return "other prompts" if tied > 0.5 else "GRPO"
+def shortcut_solution(first: int, second: int, both: int) -> str:
+    if first > second + both:
+        return "first"
+    return "second" if second > first + both else "none"
 
 
-print(check_exercise("Exercise 1, solution", next_step_solution, CASES))
+print(check_exercise("Exercise 1, solution", shortcut_solution, CASES))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
