@@ -8,8 +8,9 @@
 #
 # | | CPU |
 # |---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) |
-# | memory | 1.0 GB ([measured](../docs/results.md)) |
+# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
+# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
 # | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** "Which is larger, 512 or 387?" After GRPO, half
