@@ -425,7 +425,7 @@ def test_advice_on_a_file_has_its_words(folder, no_lab):
 def test_keys_of_your_own_script_are_one_finding(no_lab):
     report = preflight_file(ROOT / "templates" / "basic_grpo" / "config.cpu.yaml")
     [finding] = [one for one in report.findings if one.code == "unknown_argument"]
-    assert finding.severity == "warning" and "a script of your own" in finding.fixes[0]
+    assert finding.severity == "warning" and "script of your own" in finding.fixes[0]
     assert "train_rows, eval_rows, eval_batch" in finding.what
 
 

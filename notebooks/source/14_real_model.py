@@ -758,8 +758,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - The model reads five facts and writes them down. It did not learn to reason.
 # - With 2,000 gold answers, supervised fine-tuning (SFT) is possible too. We did not compare SFT and GRPO on this task. In
 #   [lesson 09](09_sft_then_grpo.ipynb), on another task, more SFT on 100 correct worked answers was ahead of GRPO with an
-#   equal number of sequences ([five seeds](../docs/results.md#sft-then-grpo-or-more-sft), one learning rate). With 50 of the
-#   100 wrong, GRPO was ahead. On addition, after 30 steps, GRPO was ahead of SFT on the sampled answers of a good teacher
+#   equal number of sequences ([five seeds](../docs/results.md#sft-then-grpo-or-more-sft), one learning rate). With many
+#   wrong ones, GRPO was ahead on one task; on another, it only copied a number. On addition, after 30 steps, GRPO was ahead of SFT on the sampled answers of a good teacher
 #   ([four seeds](../docs/results.md#distillation-sft-and-grpo)), so compare both. GRPO needs no answers to imitate, only a
 #   check; here, the check compares with the gold answers.
 # - The comparison with three examples in the prompt has one choice of examples, and only greedy answers. Eight examples
