@@ -17,6 +17,7 @@ from checked_tasks import TASKS
 from free.answering import answer
 from free.measuring import in_parts, load, set_threads
 from free.prompts import with_examples
+from grpo_core.training.measuring import wilson_interval
 
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.real.measuring import SAMPLES, TEMPERATURE
@@ -79,7 +80,7 @@ def fits(rows: list[dict]) -> str:
     greedy, _, _ = rates(max(rows, key=lambda row: row["examples"]))
     passes = [rates(row)[2] for row in rows]
     if greedy >= MOST_GREEDY:
-        return "no: examples already solve it"
+        return f"no: with examples, greedy accuracy is {MOST_GREEDY} or more"
     if max(passes) < LEAST_PASS:
         return "no: hardly a sample is right"
     return "yes" if any(LEAST_PASS <= one <= MOST_PASS for one in passes) else "no: too many groups hold a right sample"
@@ -92,8 +93,16 @@ def line(run: dict, rows: list[dict]) -> str:
     if not found:
         return f"| {' | '.join([*cells, NOT_YET, *[''] * 4])} |"
     parts = ", ".join(f"{name} {share:.2f}" for name, share in found[0]["parts"].items())
-    cells += [*(f"{rate:.3f}" for rate in rates(found[0])), parts, f"{found[0]['most_common_start']:.2f}"]
+    greedy, sampled, passed = rates(found[0])
+    cells += [with_interval(greedy, PROMPTS), f"{sampled:.3f}", with_interval(passed, SAMPLED)]
+    cells += [parts, f"{found[0]['most_common_start']:.2f}"]
     return f"| {' | '.join(cells)} |"
+
+
+def with_interval(rate: float, count: int) -> str:
+    """A rate of so many prompts with its 95% Wilson interval."""
+    low, high = wilson_interval(round(rate * count), count)
+    return f"{rate:.3f} ({low:.3f} to {high:.3f})"
 
 
 def section(stored: dict) -> str:

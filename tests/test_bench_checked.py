@@ -115,7 +115,7 @@ def pilot(task="sentence", examples=3, greedy="0001" * 16, sampled=(1, 0, 0, 0) 
     ("greedy", "sampled", "verdict"),
     [
         ("0001" * 16, (1, 0, 0, 0) * 8, "yes"),
-        ("0111" * 16, (1, 0, 0, 0) * 8, "no: examples already solve it"),
+        ("0111" * 16, (1, 0, 0, 0) * 8, "no: with examples, greedy accuracy is 0.3 or more"),
         ("0000" * 16, (0,) * 32, "no: hardly a sample is right"),
         ("0001" * 16, (1,) * 32, "no: too many groups hold a right sample"),
     ],

@@ -128,7 +128,7 @@ def grpo_with_examples(cell: Cell) -> Answerer:
 
 ARMS = {
     **{f"{count} examples": with_few(count) for count in NUMBERS},
-    CAREFUL: Arm("untrained, the best of several instructions", careful, 9),
+    CAREFUL: Arm("untrained, an instruction written with care", careful, 9),
     **{f"JSON schema, {count} examples": with_few(count, schema=True) for count in NUMBERS[:2]},
     **{sft_name(count): sft_arm(count) for count in PASSES},
     "self-training": Arm("SFT on its own samples with three examples that a check finds right", self_training, 40),

@@ -16,6 +16,9 @@ from .prompts import INSTRUCTIONS
 
 AGAINST = ("3 examples", "GRPO")
 NOT_YET = "not yet run"
+WITHOUT_GRPO = (
+    "**GRPO itself has not been run here yet**, so the table shows what is free, and not yet what GRPO adds.\n\n"
+)
 
 
 def section() -> str:
@@ -23,6 +26,7 @@ def section() -> str:
     text = filled(
         "free",
         where=where(),
+        not_yet="" if of("GRPO") else WITHOUT_GRPO,
         rows=ROWS,
         sampled_rows=SAMPLED_ROWS,
         samples=SAMPLES,

@@ -4,7 +4,7 @@
 # {{badges}}
 #
 # **You will be able to** teach a model a new task with 100 examples, continue with GRPO on the same adapter, and find a
-# *shortcut*: in this lesson, GRPO doubles the accuracy while the model stops doing the task.
+# *shortcut*: in this lesson, GRPO doubles the accuracy while the model learns to name the first number.
 #
 # | | CPU |
 # |---|---|
@@ -407,8 +407,8 @@ print("more SFT:", after_more.accuracy)
 # Accuracy does not show how an answer was found. Two counts do:
 #
 # - *Named first* and *named second* count the answers that are the first and the second number of the question.
-# - The *swap test* asks the same pairs in the other order. Only a policy that compares the numbers is correct in *both
-#   orders*. One that always names the first number never is.
+# - The *swap test* asks the same pairs in the other order. A policy that always names the same place is never correct
+#   in *both orders*, and one that names either number at random is, in 50 of 200 pairs (in fewer, if it names neither in some).
 
 
 # %%
@@ -500,9 +500,10 @@ for name, (_, result) in tested.items():
 # | 50 of 100 wrong, 3 | 42 : 15, 6* | 180 : 2, 2* | 60 : 63, 31 |
 # | 50 of 100 wrong, 4 | 42 : 16, 12* | 16 : 152, 29* | 71 : 56, 36 |
 #
-# - **Accuracy rose in all ten GRPO runs, and six end with a shortcut.** More SFT never does. With 100 correct worked answers,
+# - **Accuracy rose in all ten GRPO runs, and six end with a shortcut.** More SFT never does. With 50 wrong answers, it does not
+#   learn to compare either: of its answers that name one of the two numbers, 50% are correct. With 100 correct worked answers,
 #   it is also ahead in accuracy, 0.745 to 0.605.
-# - **The start matters.** Four first SFT runs named the first number at least four times as often as the second, and all four
+# - **The start may matter.** (We chose "four times" after we saw these runs.) Four first SFT runs named the first number at least four times as often as the second, and all four
 #   ended with the shortcut. Three named both about equally often, and GRPO learned to compare. The other three ended in three
 #   ways.
 # - **More SFT before GRPO helps in part.** After 50 more SFT steps on 100 correct answers, one of five GRPO runs ended with
@@ -593,10 +594,11 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 #   carries are correct after more SFT, 5 after the first SFT run, and none after GRPO.
 # - On a third task, sorting digits with 50 wrong worked answers, no difference is shown.
 #
-# We tried no other learning rate. GRPO also had 400 gold answers that SFT did not use. SFT on the model's own correct samples
-# (*rejection sampling*) would use them; we have not run it.
+# We tried no other learning rate. GRPO also had 400 gold answers that SFT did not use. In this task, a worked answer is the
+# gold answer written twice, so SFT on those 400 is free. We have not run it; SFT on 100 correct ones gave 0.946. And GRPO's
+# 0.875 to 0.901 is no better than never carrying (about 0.9).
 #
-# **Remove wrong worked answers where you can. Use GRPO where you have gold answers, but no worked answers that you trust.**
+# **If you can build worked answers from your gold answers, do that first. Use GRPO where you cannot.**
 
 # %% [markdown]
 # ## 13. Merge the right adapter

@@ -371,8 +371,8 @@ show_changes(changes, "Students minus their weak teacher")
 # Distillation ends where its teacher is: {{sum(last["distilled, weak teacher"]) / 200:.2f}} against
 # {{sum(taught["weak"]) / 200:.2f}} (paired test: {{changes["distilled"].verdict}}). The other two students surpass
 # it. For GRPO, this is no surprise: it is the run that the weak teacher was taken from, some steps later. Filtered
-# SFT is the surprise. It learned only from this teacher's texts, and yet ends
-# {{changes["filtered SFT"].estimate.value:.2f}} higher. None of the {{kept}} answers that passed the check has a
+# SFT learned from this teacher's texts and from the check. It ends {{changes["filtered SFT"].estimate.value:.2f}} higher here.
+# Whether the teacher helped is not shown: we did not filter the untrained student's own samples. None of the {{kept}} answers that passed the check has a
 # wrong result, but easy prompts are overrepresented among them. Section 8 also measures SFT without the check, which
 # does not surpass its teacher.
 #
@@ -489,7 +489,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 #
 # ## 11. Use this with a real model
 #
-# We have run none of the following.
+# We have run none of these on a real model.
 #
 # | you have | in TRL 1.14 | for example |
 # |---|---|---|
@@ -558,7 +558,7 @@ print(check_exercise("Exercise 1", reverse_kl, CASES, HINTS))
 # %% [markdown]
 # **Exercise 2.** Write `next_run(base, teacher, goal)` for a task whose answers can be checked. `base` and `teacher` are accuracies;
 # `teacher` is None if there is none. Return `"distill"` if the teacher reaches the goal. Otherwise return `"GRPO"` if the base is
-# sometimes correct, `"distill, then GRPO"` if only the teacher is, and `"neither"` if nobody is.
+# sometimes correct, `"SFT, then GRPO"` if only the teacher is, and `"neither"` if nobody is.
 #
 # **Try both before you unfold the solutions.**
 
@@ -570,7 +570,7 @@ def next_run(base: float, teacher: float | None, goal: float) -> str | None:
 
 # %% tags=["nbval-check-output"]
 CASES = [((0.2, 0.95, 0.9), "distill"), ((0.2, 0.5, 0.9), "GRPO")]
-CASES += [((0.0, 0.5, 0.9), "distill, then GRPO")]
+CASES += [((0.0, 0.5, 0.9), "SFT, then GRPO")]
 CASES += [((0.2, None, 0.9), "GRPO"), ((0.0, None, 0.9), "neither")]
 HINTS = [
     ("distill", "Does the teacher reach the goal? Distillation stops there."),
@@ -611,10 +611,10 @@ def next_solution(base: float, teacher: float | None, goal: float) -> str:
         return "distill"
     if base > 0:
         return "GRPO"
-    return "distill, then GRPO" if teacher else "neither"
+    return "SFT, then GRPO" if teacher else "neither"
 
 
 CASES = [((0.2, 0.95, 0.9), "distill"), ((0.2, 0.5, 0.9), "GRPO")]
-CASES += [((0.0, 0.5, 0.9), "distill, then GRPO")]
+CASES += [((0.0, 0.5, 0.9), "SFT, then GRPO")]
 CASES += [((0.2, None, 0.9), "GRPO"), ((0.0, None, 0.9), "neither")]
 print(check_exercise("Exercise 2, solution", next_solution, CASES))
