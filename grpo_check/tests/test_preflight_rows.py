@@ -134,4 +134,10 @@ def test_a_question_with_options_becomes_a_prompt_of_both():
 
 
 def test_a_column_without_any_value_is_named():
-    assert "'label' has no value in any of 40 rows" in str(check(train=[row | {"label": ""} for row in ROWS]))
+    rows = [row | {"label": "", "source": ""} for row in ROWS]
+
+    def by_label(completions, answer, label, **kwargs):
+        return [float(gold in str(c)) for c, gold in zip(completions, answer)]
+
+    said = str(check(train=rows, heldout=None, rewards=by_label))
+    assert "'label' has no value in any of 40 rows" in said and "'source'" not in said

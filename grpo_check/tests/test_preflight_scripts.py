@@ -110,6 +110,7 @@ def test_each_option_of_trl_grpo_must_be_one_of_trl(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("trl grpo --config none.yaml --seed 1", "names the config file 'none.yaml', which is not here"),
         ("CUDA_VISIBLE_DEVICES=0 swift rlhf --rlhf_type grpo --model Qwen/Qwen3-0.6B", "starts ms-swift"),
         ("python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo", "starts verl"),
         ("cd run && echo 'train.py", "has no command such as"),
@@ -119,3 +120,22 @@ def test_each_option_of_trl_grpo_must_be_one_of_trl(tmp_path):
 def test_a_shell_script_without_such_options_is_one_sentence(text, said, tmp_path):
     with pytest.raises(CourseError, match=said):
         preflight_file(script_in(tmp_path, text, "run.sh"))
+
+
+def test_what_a_shell_does_with_a_command_is_no_option(tmp_path):
+    lines = [
+        "if [ -d /data/slime ]; then echo 'training", "now'; fi",
+        "accelerate launch --num_processes $N train.py --seed 42 --num-generations 8 --learning-rate 1e-6 "
+        "--per_device_train_batch_size 2 --no_gradient_checkpointing --use_cpu --no_bf16 --run_name 7 >> log 2>&1 &",
+        "python eval.py --temperature 0; echo done",
+    ]  # fmt: skip
+    report = preflight_file(script_in(tmp_path, "\n".join(lines), "run.sh"))
+    assert not report.codes, str(report)  # with so many processes, the batch may fit
+    assert "num_processes" in report.skipped.values()
+
+
+def test_the_config_file_of_a_command_is_read(tmp_path):
+    (tmp_path / "grpo.yaml").write_text("use_cpu: true\nbf16: false\nnum_generations: 6\nseed: 3\n")
+    command = "trl grpo --config grpo.yaml --reward_funcs accuracy_reward --per_device_train_batch_size 4\n"
+    report = preflight_file(script_in(tmp_path, command, "run.sh"))
+    assert {one.code for one in report.errors} == {"batch"}, str(report)

@@ -642,7 +642,7 @@ def no_swearing(completions, **kwargs):
 
 
 def test_examples_of_your_own_are_tried_too():
-    assert probe(no_swearing).ok  # the words of its own code are tried as well
+    assert probe(no_swearing).not_judged
     report = probe(no_swearing, examples=["It is 42, darn it."])
     assert not report.findings and "one of your examples" in [row["what"] for row in report.scored]
 

@@ -19,7 +19,7 @@ from statistics import median
 
 from grpo_core.errors import CourseError
 
-from .names import in_words_of_trl, kind_of
+from .names import in_words_of_trl, kind_of, metric_of
 
 #: Standard deviation of a reward that does not vary; rounding of fp32 sums.
 CONSTANT = 1e-8
@@ -36,6 +36,7 @@ class Log:
         rewards: the names of all reward functions, in their order.
         unscored: the names of those that never scored a completion, so that TRL logs None for them.
         counted: whether some entries had no step, so that they were counted; each may stand for many steps.
+        of_evaluation: whether its entries are evaluations, because only those have rewards.
         error: the text of the exception that stopped the run, and its step where no entry shows it.
     """
 
@@ -45,6 +46,7 @@ class Log:
     rewards: dict[str, None] = field(default_factory=dict)
     unscored: dict[str, None] = field(default_factory=dict)
     counted: bool = False
+    of_evaluation: bool = False
     error: str = ""
     error_step: int = 0
 
@@ -176,6 +178,7 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
     log = Log(correctness=tuple(correctness))
     log.add(log_history)
     if not log.entries:  # some loggers keep the rewards of evaluations alone
+        log = Log(correctness=tuple(correctness), of_evaluation=True)
         log.add(map(_of_evaluation, log_history))
     if not log.entries:
         keys = sorted({str(key) for entry in log_history for key in entry})[:8]
@@ -193,7 +196,9 @@ def _of_evaluation(raw: dict) -> dict:
     >>> _of_evaluation({"step": 5, "eval_reward": 0.1, "eval/rewards/f": 0.1})
     {'step': 5, 'reward': 0.1, 'rewards/f': 0.1}
     """
-    return {re.sub(r"^eval[_/]", "", name) if isinstance(name, str) else name: value for name, value in raw.items()}
+    own = {name: value for name, value in raw.items() if isinstance(name, str)}
+    renamed = {re.sub(r"^eval[_/]", "", name): value for name, value in own.items() if re.match(r"eval[_/]", name)}
+    return {name: value for name, value in own.items() if metric_of(name)[0] == "step" or "health/" in name} | renamed
 
 
 def _numbers_of(raw: dict) -> dict[str, float]:

@@ -340,7 +340,7 @@ def batch(run: PlannedRun) -> Iterator[Finding]:
     Where generation_batch_size is set, `GRPOConfig` checks it itself.
     """
     size, each, steps = run["num_generations"], run["per_device_train_batch_size"], run.steps_per_generation
-    completions = each * steps * run.processes
+    completions = each * steps * run.known_processes()
     if run["generation_batch_size"] is not None or completions % size == 0:
         return
     sizes = [str(number) for number in range(2, min(completions, _LARGEST_GROUP) + 1) if completions % number == 0]

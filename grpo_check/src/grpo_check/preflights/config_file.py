@@ -13,11 +13,11 @@ rewards that they name these become a `PlannedRun`.
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from inspect import isfunction
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_origin
 
 from grpo_core.errors import CourseError, did_you_mean
 from grpo_core.training.small_yaml import load_yaml
@@ -39,7 +39,7 @@ from .scripts import read_script
 from .sections import without_sections
 from .shell import ENDINGS as OF_SHELL
 from .shell import read_shell
-from .values import Values
+from .values import Values, as_number, hints_of, kinds_of
 
 #: Settings of an adapter. A name that only means one of them shows that there is one, whatever reads the file.
 _OF_AN_ADAPTER = ("lora_r", "lora_target_modules", "use_peft")
@@ -173,19 +173,61 @@ def _read_script(path: Path, changes: dict) -> _Source:
 
 def _read_shell(path: Path, changes: dict) -> _Source:
     """A shell script with the options of ``trl grpo``, or of a script of one's own, whose other options it has."""
-    command = read_shell(path)
-    refuse_foreign(path, command.options)
     require("preflight", OF_A_RUN)
-    values, of_launch, _ = values_of(command.options, changes)
-    notes = [f"read the options of the last command in {path.name}"]
+    kinds = _kinds()
+    hints = {name: hint for kind in kinds for name, hint in hints_of(kind).items()}
+    command = read_shell(path, hints)
+    options = {name: _typed(texts, hints.get(name, str)) for name, texts in command.options.items()}
+    off = [name for name in options if name.startswith("no_") and name[3:] in hints]  # --no_bf16, as its parser has it
+    options = {name: value for name, value in options.items() if name not in off} | {name[3:]: False for name in off}
+    config = _config_of(path, options.pop("config", None))
+    refuse_foreign(path, options)
+    values, of_launch, notes = values_of(config | options, changes)
+    unknown = tuple(name for name in command.unknown if name in hints)
+    if command.processes.isdigit():
+        of_launch["num_processes"] = int(command.processes)
+    elif command.processes:
+        unknown += ("num_processes",)
+    notes = (f"read the options of a command in {path.name}{' and its config file' if config else ''}", *notes)
     own = [] if command.for_trl else [name for name in (*values.given, *command.unknown) if name not in values.hints]
     if own:
         said = ", ".join(in_trl(name, values.hints) for name in own)
-        notes.append(f"did not check what TRL has no argument for: {said}")
+        notes += (f"did not check what TRL has no argument for: {said}",)
         values = replace(values, given={name: value for name, value in values.given.items() if name not in own})
-    unknown = tuple(name for name in command.unknown if name not in own)
     loading = _loading(values, of_launch, command.for_trl)
-    return _Source(values, values.usable.get("model_name_or_path") or "", loading, False, unknown, tuple(notes))
+    return _Source(values, values.usable.get("model_name_or_path") or "", loading, False, unknown, notes)
+
+
+def _typed(texts: list[str], hint: object) -> object:
+    """The value of an option of this type: its texts, as numbers or switches where the type has some.
+
+    >>> _typed(["1e-6"], float), _typed([], bool), _typed(["7"], str), _typed(["accuracy_reward"], list[str] | None)
+    (1e-06, True, '7', ['accuracy_reward'])
+    """
+    wanted = kinds_of(hint)
+    if not texts:
+        return True
+    read = (
+        texts
+        if wanted == {str}
+        else [number if (number := as_number(text, hint)) is not None else text for text in texts]
+    )
+    takes_list = any(get_origin(kind) is list for kind in wanted)
+    return read if takes_list or len(read) > 1 else read[0]
+
+
+def _config_of(path: Path, name: object) -> dict:
+    """The config file that a command names with ``--config``; nothing if it names none.
+
+    Raises:
+        CourseError: it is not here, or cannot be read.
+    """
+    if not isinstance(name, str):
+        return {}
+    near = next((place for place in (Path(name), path.parent / name) if place.is_file()), None)
+    if near is None:
+        raise CourseError(f"{path} names the config file {name!r}, which is not here. Run this command where it is.")
+    return read_config_file(near)
 
 
 def _read_yaml(path: Path, changes: dict) -> _Source:
@@ -217,10 +259,8 @@ def _loading(values: Values, of_launch: dict, for_trl: bool) -> dict:
 def values_of(config: dict, changes: dict) -> tuple[Values, dict, tuple[str, ...]]:
     """The keys of a file that TRL reads, those of ``accelerate launch``, and notes if it is for another script."""
     from accelerate.commands.launch import launch_command_parser
-    from trl import DatasetMixtureConfig, GRPOConfig, ModelConfig
-    from trl.scripts.grpo import GRPOScriptArguments
 
-    kinds = (GRPOConfig, ModelConfig, GRPOScriptArguments, DatasetMixtureConfig)
+    kinds = _kinds()
     of_trl = {one.name for kind in kinds for one in fields(kind)}
     of_launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"} - of_trl
     no_sections = of_launch | {*OF_THE_TRAINER} - {"model", "args"}  # which are usual names of sections
@@ -230,6 +270,14 @@ def values_of(config: dict, changes: dict) -> tuple[Values, dict, tuple[str, ...
     return Values(given, kinds, from_yaml=True), {name: flat[name] for name in flat if name in of_launch}, notes
 
 
+def _kinds() -> tuple[type, ...]:
+    """The classes whose arguments ``trl grpo`` takes."""
+    from trl import DatasetMixtureConfig, GRPOConfig, ModelConfig
+    from trl.scripts.grpo import GRPOScriptArguments
+
+    return GRPOConfig, ModelConfig, GRPOScriptArguments, DatasetMixtureConfig
+
+
 def _judges(keys: dict) -> list[str]:
     """The reward model, of which TRL's script takes one."""
     return [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
@@ -237,7 +285,10 @@ def _judges(keys: dict) -> list[str]:
 
 def _answer_column(columns: list[str], rewards: Sequence[Callable]) -> str:
     """The column of gold answers that a reward reads, or else ``answer`` or ``solution``, whichever the rows have."""
-    read = {name for reward in rewards if isfunction(reward) for name in columns_read(reward)}
+    read: set[str] = set()
+    for reward in rewards:
+        with suppress(CourseError):  # TRL cannot call it, which is a finding
+            read |= {*columns_read(reward)} if isfunction(reward) else set()
     named = [name for name in ANSWERS if name in columns]
     usual = "solution" if "solution" in named and "answer" not in named else "answer"
     return next((name for name in named if name in read), usual)

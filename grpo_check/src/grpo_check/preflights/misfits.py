@@ -6,7 +6,7 @@ from grpo_core.errors import did_you_mean
 
 from ..findings import Finding
 from ..rule import Rule, adding_to, found
-from .foreign import OF_OPEN_R1, SYNONYMS, in_trl
+from .foreign import OF_OPEN_R1, REMOVED, SYNONYMS, in_trl
 from .planned import PlannedRun
 from .values import Values, kinds_of
 
@@ -60,7 +60,7 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     """The finding says what to write instead of names of other tools, older releases and other classes."""
     values = run.values
     what, why = ("a key that trl grpo knows", _UNKNOWN_KEY) if values.from_yaml else ("an argument of GRPOConfig", "")
-    shown = (*values.given, *(name for name in run.unknown if not name.startswith("**")))
+    shown = (*values.given, *(name for name in run.unknown if not name.startswith("**") and name != "num_processes"))
     unknown = {name: _advice(values, name) for name in shown if name not in values.hints}
     of_open_r1 = [name for name in unknown if values.from_yaml and name in OF_OPEN_R1]
     others = [name for name in unknown if name not in of_open_r1]
@@ -80,8 +80,8 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
 
 def _is_for_a_script(values: Values, others: list[str], strange: list[str]) -> bool:
     """Whether unknown keys are the settings of a script of one's own: several, of which one is no typo."""
-    typos = [name for name in others if did_you_mean(str(name), values.hints, SIMILAR)]
-    return len(strange) >= _FEWEST_OF_A_SCRIPT or (len(others) > 1 and len(typos) < len(others))
+    of_trl = [name for name in others if name in REMOVED or did_you_mean(str(name), values.hints, SIMILAR)]
+    return len(strange) >= _FEWEST_OF_A_SCRIPT or len(others) - len(of_trl) > 1
 
 
 def _advice(given: Values, name: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Seconds that the Hub may take to answer before it counts as out of reach. Its own client tries for half a minute.
 PATIENCE = 5.0
 #: What stands in published scripts in place of a name.
-_PLACEHOLDER = re.compile(r"[<>{}$]|\bpath[-_/]to\b|\byour[-_]", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"[<>{}$]|\bpath[-_/]to(?![A-Za-z])|\byour[-_]", re.IGNORECASE)
 
 
 class UnreachableError(CourseError):

@@ -119,6 +119,16 @@ class PlannedRun:
             raise UnknownArgumentError(name)
         return self.given.get(name, self.defaults.get(name))
 
+    def known_processes(self) -> int:
+        """The data-parallel processes.
+
+        Raises:
+            UnknownArgumentError: a shell script has their number in a variable.
+        """
+        if "num_processes" in self.unknown:
+            raise UnknownArgumentError("num_processes")
+        return self.processes
+
     @property
     def on_cpu(self) -> bool:
         """Whether the run will use no GPU."""

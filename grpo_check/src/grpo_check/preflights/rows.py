@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from grpo_core.training.texts import message_text
 
 from ..findings import Finding
-from ..probes.signatures import signatures
+from ..probes.signatures import columns_read, signatures
 from ..prompts import has_word, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
-from .columns import CHATS, CHOICES, meant_by
+from .columns import ANSWERS, CHATS, CHOICES, meant_by
 from .planned import PlannedRun, once
 
 if TYPE_CHECKING:
@@ -23,10 +23,15 @@ MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 #: What programs write where a value is missing, and the share of rows up to which it is no label of its own.
 _FAILURES, _RARE = {"error", "nan", "null", "#n/a", "undefined"}, 0.2
+#: Columns whose gold answers a model is asked to write; a ``target`` may be a number that its answer has to reach.
+_TEXTS = ("answer", "solution", "final_answer", "gold_answer", "gold", "ground_truth")
+#: So many different values of a column are labels.
+_MOST_LABELS = 12
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
 #: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
 ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
+SOME = [row | {"answer": f"{row['answer']}.{n}"} for row in ASKED for n in range(2)]
 NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
 
 RULES: list[Rule] = []
@@ -110,7 +115,7 @@ def no_rows(run: PlannedRun) -> Iterator[Finding]:
 )
 def too_few_rows(run: PlannedRun) -> Iterator[Finding]:
     """Each row gets num_generations completions, and a step needs per_device_train_batch_size of them or more."""
-    size, completions = run["num_generations"], run.processes * run.completions_at_once
+    size, completions = run["num_generations"], run.known_processes() * run.completions_at_once
     if run.train and len(run.train) < completions // size:
         needed = completions // size
         what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
@@ -276,7 +281,7 @@ def bad_answer(run: PlannedRun) -> Iterator[Finding]:
 def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
     """If your reward reads numbers, you can ignore this."""
     name = run.answer_column
-    for said, golds in _golds(run):
+    for said, golds in _golds(run) if name in _TEXTS else ():
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
             code = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})"
@@ -288,7 +293,7 @@ def answer_not_text(run: PlannedRun) -> Iterator[Finding]:
     "a value that looks like the trace of a failure, such as 'ERROR' or 'nan'",
     why="if it is a gold answer, no completion should be paid for it.",
     fixes=("drop these rows, or fill in the values.",),
-    example={"train": [*ASKED, {"prompt": ASKED[0]["prompt"], "answer": "ERROR"}]},
+    example={"train": [*SOME, {"prompt": ASKED[0]["prompt"], "answer": "ERROR"}]},
 )
 def failed_answer(run: PlannedRun) -> Iterator[Finding]:
     """It looks for words that programs leave where a value is missing; a word that is common in a column is a label."""
@@ -296,6 +301,8 @@ def failed_answer(run: PlannedRun) -> Iterator[Finding]:
         indices = spread(rows)
         for name in _plain_columns(rows):
             values = dict(zip(indices, column(rows, name, indices), strict=True))
+            if len({str(value) for value in values.values()}) <= max(_MOST_LABELS, len(values) // 20):
+                continue  # labels, of which one may be "error"
             failed = {index: value for index, value in values.items() if _is_failure(value)}
             if failed and len(failed) <= _RARE * len(values):
                 yield found(_which(said, failed, values, name))
@@ -305,7 +312,8 @@ def _plain_columns(rows: "Rows | None") -> list[str]:
     """The columns besides the prompt that hold texts, numbers or lists of them; reading an image takes long."""
     names = [name for name in columns_of(rows) if name not in ("prompt", *CHATS, *IMAGES)]
     kinds = {} if isinstance(rows, list) or rows is None else rows.features
-    return [name for name in names if type(kinds.get(name)).__name__ in ("NoneType", "Value", "List", "LargeList")]
+    inner = {name: getattr(kind, "feature", kind) for name, kind in kinds.items()}  # of a list
+    return [name for name in names if type(inner.get(name)).__name__ in ("NoneType", "Value")]
 
 
 def _is_failure(value: object) -> bool:
@@ -318,14 +326,36 @@ def _is_failure(value: object) -> bool:
     "a column without a value in any row",
     why="a reward that reads it has nothing to compare with.",
     fixes=("fill it in, or drop it.",),
-    example={"train": [row | {"label": ""} for row in ASKED]},
+    example={
+        "train": [row | {"label": ""} for row in ASKED],
+        "rewards": [lambda completions, label, **kwargs: [float(a in str(c)) for c, a in zip(completions, label)]],
+    },
 )
 def empty_column(run: PlannedRun) -> Iterator[Finding]:
-    """It looks at the training rows; a gold answer that is missing in some of them is `bad_answer`."""
-    indices = spread(run.train or [])
+    """It looks at the columns that a reward reads, or where that is not known, at those with the name of an answer.
+
+    A gold answer that is missing in some rows is `bad_answer`.
+    """
+    indices, read = spread(run.train or []), _read_by_rewards(run)
     for name in [name for name in _plain_columns(run.train) if name != run.answer_column]:
-        if indices and all(value in (None, "", [], {}) for value in column(run.train, name, indices)):
+        wanted = name in ANSWERS if read is None else name in read
+        if wanted and indices and all(map(_is_blank, column(run.train, name, indices))):
             yield found(f"{name!r} has no value in any of {len(indices)} rows.")
+
+
+def _read_by_rewards(run: PlannedRun) -> set[str] | None:
+    """The columns that the rewards read; None if not all rewards are known."""
+    if run.rewards is None or run.unread_rewards or len(run.functions) < len(run.rewards):
+        return None
+    return {name for reward in run.functions for name in (columns_read(reward) if _can_be_called(reward) else ())}
+
+
+def _can_be_called(reward: Callable) -> bool:
+    return bool([*signatures([reward])])
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 @rule(
@@ -340,7 +370,7 @@ def empty_column(run: PlannedRun) -> Iterator[Finding]:
 def gold_in_prompt(run: PlannedRun) -> Iterator[Finding]:
     """Prompts that also contain the answer of another row, such as a choice between options, are not reported."""
     name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
-    if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
+    if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train) or name not in _TEXTS:
         return
     prompts, golds = column(run.train, "prompt", indices), [*map(answer_text, column(run.train, name, indices))]
     if len(set(golds)) < 2:

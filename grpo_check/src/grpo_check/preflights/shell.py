@@ -6,24 +6,26 @@ the shell holds is unknown.
 
 import re
 import shlex
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from grpo_core.errors import CourseError
 
 ENDINGS = (".sh", ".bash")
-#: What starts a training of another tool.
+#: What starts a training of another tool, in the words before the options.
 _OF_TOOLS = {
     r"\bswift (?:rlhf|sft|pt)\b|\bswift/cli/": "ms-swift",
     r"\bverl\.trainer\b": "verl",
     r"\bopenrlhf\.cli\b": "OpenRLHF",
     r"\bllamafactory-cli\b": "LLaMA-Factory",
     r"\baxolotl(?: train|\.cli)": "axolotl",
-    r"\bslime\b|\btrain_async\.py\b": "slime",
 }
-_OF_TRL = re.compile(r"\btrl grpo\b|\btrl/scripts/grpo\.py\b")
-#: The program whose options are read: a script of Python, a module, or TRL's own command.
-_PROGRAM = re.compile(r"\S+\.py|grpo")
+_OF_TRL = re.compile(r"\btrl grpo\b|\btrl/scripts/grpo\.py\b|\btrl\.scripts\.grpo\b")
+#: Where the output of a command goes: ``> log``, ``2>&1``, ``&>> log``.
+_REDIRECTION = re.compile(r"(?<![^\s;|&])(?:\d|&)?>{1,2}[ \t]*&?[ \t]*[^\s;|&]+")
+#: What separates commands.
+_BETWEEN = {";", "&", "&&", "|", "||", ";;"}
 #: Options of what starts several processes.
 _PROCESSES = ("num_processes", "nproc_per_node")
 
@@ -32,18 +34,20 @@ class Command(NamedTuple):
     """A command of a shell script.
 
     Attributes:
-        options: its options by name, with numbers and switches as such.
+        options: the texts of each option of the program; none for a switch.
         unknown: the names of options whose values are variables.
+        processes: how many the launcher starts; "" if it does not say, ``?`` if that is a variable.
         for_trl: whether it starts ``trl grpo``, so that each option must be one of TRL's.
     """
 
-    options: dict
+    options: dict[str, list[str]]
     unknown: tuple[str, ...]
+    processes: str
     for_trl: bool
 
 
-def read_shell(path: Path) -> Command:
-    """The last command with options for a training in a shell script.
+def read_shell(path: Path, names: Collection[str]) -> Command:
+    """The command of a shell script that has the most options with some names; the last of several.
 
     Raises:
         CourseError: the file cannot be read, starts another tool, or has no such command.
@@ -52,60 +56,83 @@ def read_shell(path: Path) -> Command:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} cannot be read: {error}.") from error
-    code = re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)
-    tool = next((name for pattern, name in _OF_TOOLS.items() if re.search(pattern, code)), "")
-    if tool:
-        raise CourseError(
-            f"{path} starts {tool}, and this check reads arguments of TRL. docs/other-trainers.md maps them."
-        )
-    for line in reversed(code.replace("\\\n", " ").splitlines()):
-        words = _words(line)
-        at = next((at for at, word in enumerate(words) if _PROGRAM.fullmatch(word)), None)
-        if at is not None and any(word.startswith("--") for word in words[at:]):
-            options, unknown = _options(words[at:])
-            started, _ = _options(words[:at])
-            options |= next(({"num_processes": started[name]} for name in _PROCESSES if name in started), {})
-            return Command(options, unknown, bool(_OF_TRL.search(line)))
+    commands = list(_commands(text))
+    for words in commands:
+        program = " ".join(words[: _first_option(words)])
+        if tool := next((name for pattern, name in _OF_TOOLS.items() if re.search(pattern, program)), ""):
+            raise CourseError(
+                f"{path} starts {tool}, and this check reads arguments of TRL; docs/other-trainers.md maps them."
+            )
+    found = [_command(words, at) for words in commands if (at := _program(words)) is not None]
+    known = [(len({*one.options, *one.unknown} & {*names, "config"}), one) for one in found]
+    most = max((count for count, _ in known), default=0)
+    if most:
+        return [one for count, one in known if count == most][-1]
     raise CourseError(
         f"{path} has no command such as 'python train.py --learning_rate 1e-6 …'. Pass the config file or the training "
         "script that it starts."
     )
 
 
-def _words(line: str) -> list[str]:
-    """The words of a command, without what it would do with their output; none if a quote is open."""
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return []
+def _commands(text: str) -> Iterator[list[str]]:
+    """The words of each command; a quoted word may have several lines.
+
+    >>> list(_commands("python a.py --seed 1 > log 2>&1; echo 'x\\ny'  # done"))
+    [['python', 'a.py', '--seed', '1'], ['echo', 'x\\ny']]
+    """
+    pending = ""
+    for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
+        pending = f"{pending}\n{line}" if pending else _REDIRECTION.sub(" ", line)
+        reader = shlex.shlex(pending, posix=True, punctuation_chars=";&|")
+        reader.whitespace_split = True
+        try:
+            words = list(reader)
+        except ValueError:  # a quote is open
+            continue
+        pending, command = "", []
+        for word in [*words, ";"]:
+            if word not in _BETWEEN:
+                command.append(word)
+            elif command:
+                yield command
+                command = []
 
 
-def _options(words: list[str]) -> tuple[dict, tuple[str, ...]]:
-    """The options among some words, and the names of those with a variable in them.
+def _first_option(words: list[str]) -> int:
+    return next((at for at, word in enumerate(words) if word.startswith("--")), len(words))
 
-    >>> _options(["train.py", "--seed", "1", "--bf16", "--rewards", "a", "b", "--lr=$LR"])
-    ({'seed': 1, 'bf16': True, 'rewards': ['a', 'b']}, ('lr',))
+
+def _program(words: list[str]) -> int | None:
+    """Where the program is whose options are read: a script of Python, a module, or TRL's own command."""
+    for at, word in enumerate(words):
+        before = words[at - 1] if at else ""
+        if word.endswith(".py") or (before == "trl" and word == "grpo") or (before == "-m" and "." in word):
+            return at if word != "torch.distributed.run" else None
+    return None
+
+
+def _command(words: list[str], at: int) -> Command:
+    options, unknown = _options(words[at:])
+    started, hidden = _options(words[:at])
+    counts = [started[name] for name in _PROCESSES if name in started]
+    processes = "?" if {*hidden} & {*_PROCESSES} else "".join(counts[0][:1]) if counts else ""
+    return Command(options, unknown, processes, bool(_OF_TRL.search(" ".join(words[: at + 1]))))
+
+
+def _options(words: list[str]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    """The texts of each option among some words, and the names of those with a variable in them.
+
+    >>> _options(["train.py", "--seed", "1", "--bf16", "--reward-funcs", "a", "b", "--lr=$LR"])
+    ({'seed': ['1'], 'bf16': [], 'reward_funcs': ['a', 'b']}, ('lr',))
     """
     given: dict[str, list[str]] = {}
     name = ""
     for word in words:
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
+            name = name.replace("-", "_")
             given[name] = [value] if equals else []
-        elif name and word not in ("|", "&", "&&", ">", "2>&1", ";"):
+        elif name:
             given[name].append(word)
-        else:
-            name = ""
     unknown = tuple(name for name, values in given.items() if any("$" in value or "`" in value for value in values))
-    known = {name: [*map(_value, values)] for name, values in given.items() if name not in unknown}
-    return {name: True if not some else some[0] if len(some) == 1 else some for name, some in known.items()}, unknown
-
-
-def _value(text: str) -> object:
-    """A number or a switch, if a text is one."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.lower(), text)
+    return {name: values for name, values in given.items() if name not in unknown}, unknown

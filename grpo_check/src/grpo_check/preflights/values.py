@@ -61,7 +61,7 @@ class Values:
     def numbers(self) -> dict:
         """The texts that are a number or a switch, as that."""
         texts = {name: text for name, text in self.given.items() if name in self.hints and isinstance(text, str)}
-        read = {name: _number(text, self.hints[name]) for name, text in texts.items()}
+        read = {name: as_number(text, self.hints[name]) for name, text in texts.items()}
         return {name: number for name, number in read.items() if number is not None}
 
     @cached_property
@@ -117,7 +117,7 @@ def _fits(value: object, hint: object) -> bool:
     return isinstance(value, wider) or (issubclass(kind, Enum) and isinstance(value, str))
 
 
-def _number(text: str, hint: object) -> int | float | bool | None:
+def as_number(text: str, hint: object) -> int | float | bool | None:
     """A text as the number or the switch that is wanted, or None."""
     kinds = kinds_of(hint)
     if kinds == {bool}:

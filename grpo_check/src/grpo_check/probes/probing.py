@@ -10,6 +10,7 @@ from .calling import log_handlers_follow_stderr
 from .forms import read_tags
 from .judging.judge import judge
 from .report import ProbeReport
+from .signatures import not_taken, parameters_of
 from .trying.choosing import choose_form, depends_on_answer
 from .trying.growth import grow
 from .trying.looking import look
@@ -100,6 +101,8 @@ def _try(trials: list[Trial]) -> list[Trial]:
         with _noting_why_not(trial):
             score_all(trial)
             _check_equal(trial)
+    for trial in parts:
+        _note_what_it_does_not_take(trial)
     return parts if whole in parts else [*parts, whole]
 
 
@@ -145,3 +148,11 @@ def _check_equal(trial: Trial) -> None:
         raise NotJudgedError(
             f"all {len(trial.scored)} completions score {score}, so none may be what it looks for.{printed} {SHOW}."
         )
+
+
+def _note_what_it_does_not_take(trial: Trial) -> None:
+    """Note a reward without ``**kwargs``, which is tried all the same with what it takes."""
+    if more := not_taken(trial.reward):
+        taken = ", ".join(map(str, parameters_of(trial.reward).values()))
+        what = f"it has no **kwargs, and TRL also passes {', '.join(more)}, which is a TypeError."
+        trial.add("raises", what, None, f"write def {trial.name}({taken}, **kwargs).")

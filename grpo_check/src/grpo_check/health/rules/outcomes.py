@@ -86,7 +86,7 @@ def _looked_at(log: Log) -> str:
     few = ends(rewards)
     compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
     mean = f"mean reward {span(rewards)} ({compared})" if len(rewards) > 1 else f"mean reward {rewards[0]:.3g}"
-    said = [mean, correctness_of(log).said]
+    said = [f"{'evaluations alone, ' * log.of_evaluation}{mean}", correctness_of(log).said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
     cut, moved = last(log.clipped or [0.0]), max(log.values("kl"), default=0.0)
     said += [f"{cut:.0%} of the latest completions cut off"] if cut >= limits.CUT_SAID else []

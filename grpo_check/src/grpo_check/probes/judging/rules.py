@@ -232,7 +232,7 @@ def _preferred(row: Row) -> Iterator[Finding]:
         why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
         fix = "score every wrong answer the same."
         far = best(pair for pair in row.of("wrong") if pair[0].what in FAR)
-        close = most[1] < row.clean[1] - ROUNDING and (not far or far[1] <= least[1] + ROUNDING)
+        close = most[1] < row.clean[1] - ROUNDING and far is not None and far[1] <= least[1] + ROUNDING
         severity = "warning" if close else ""  # closeness is partial credit, if only what is close earns it
         what = f"some wrong answers score more than others: {paid}."
         yield showing(what, most[0], fix, why=why, severity=severity)
@@ -328,6 +328,10 @@ def farmable(trial: Trial) -> Iterator[Finding]:
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
         clean = best([*row.of("clean", "long"), *own])
         junk = [] if trial.length_alone else row.of("attack", "missing")
+        if (
+            row.clean and row.nothing and row.clean[1] <= row.nothing[1] + ROUNDING
+        ):  # nothing of ours is what it asks for
+            junk = [pair for pair in junk if pair[0].id != "words"]
         attack = best([*junk, *([] if trial.grouped else empty)])
         if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."

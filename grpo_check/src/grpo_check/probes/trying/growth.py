@@ -7,6 +7,7 @@ nor a judge on the network looks like a fault.
 
 import os
 import re
+import signal
 import sys
 import threading
 import time
@@ -163,12 +164,23 @@ def _ends_in_a_copy(trial: Trial, case: Case) -> bool:
         return False
     copy = os.fork()
     if copy == 0:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))  # kills it, whatever it computes
+        failed = 1
         try:
+            import resource
+
+            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            most = PATIENCE if hard == resource.RLIM_INFINITY else min(PATIENCE, hard)
+            resource.setrlimit(resource.RLIMIT_CPU, (most, most))  # kills it, whatever it computes
             trial.score([case])
+            failed = 0
         finally:
-            os._exit(0)  # nothing of the copy is written or closed twice
-    _, status = os.waitpid(copy, 0)
-    return os.WIFEXITED(status)
+            os._exit(failed)  # nothing of the copy is written or closed twice
+    end = time.monotonic() + 5 * PATIENCE
+    while time.monotonic() < end:
+        ended, status = os.waitpid(copy, os.WNOHANG)
+        if ended:
+            return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
+        time.sleep(0.02)
+    os.kill(copy, signal.SIGKILL)  # it waits for what another thread held when it was copied
+    os.waitpid(copy, 0)
+    return False

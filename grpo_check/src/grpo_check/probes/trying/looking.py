@@ -6,7 +6,7 @@ from dataclasses import replace
 from ..calling import Outcome
 from ..forms import BOXED, FORMS, HASHES, PLAIN
 from ..matrix import NO_ANSWER, Case, clean_case
-from ..signatures import missing_columns, not_taken, parameters_of
+from ..signatures import missing_columns
 from .discovery import forms_of
 from .growth import CUT_OFF, note_endless
 from .trial import NotJudgedError, Trial
@@ -27,7 +27,6 @@ def look(trial: Trial) -> None:
     Raises:
         NotJudgedError: it needs something that is not here, or is so slow that the number of calls should be chosen.
     """
-    _note_what_it_does_not_take(trial)
     rows, short = _ordinary(trial), trial.plan.rows([Case("one letter", "odd", "a")])
     outcome = trial.score(rows[:1], cpu=IMPORT)
     if outcome.code == "slow":
@@ -45,14 +44,6 @@ def look(trial: Trial) -> None:
         _check_silent_failure(trial, outcome.scores)
     _check_cost(trial, outcome.seconds / len(rows))
     return None
-
-
-def _note_what_it_does_not_take(trial: Trial) -> None:
-    """Note a reward without ``**kwargs``, which is tried all the same with what it takes."""
-    if more := not_taken(trial.reward):
-        taken = ", ".join(map(str, parameters_of(trial.reward).values()))
-        what = f"it has no **kwargs, and TRL also passes {', '.join(more)}, which is a TypeError."
-        trial.add("raises", what, None, f"write def {trial.name}({taken}, **kwargs).")
 
 
 def _as_strings(trial: Trial, rows: list[Case], outcome: Outcome) -> Outcome:

@@ -29,7 +29,7 @@ ALONE = ("clean", "nothing", "other row")
 #: A completion of another prompt, which answers no row.
 STRANGER = Case("of another prompt", "odd", NO_ANSWER)
 #: Words of a reward's code that are written into one completion.
-_MOST_WORDS = 80
+_FEWEST_WORDS, _MOST_WORDS = 3, 80
 #: What tells most comes first if not everything may be scored.
 IMPORTANT = ("clean", "near", "nothing", "writing", "wrong", "missing", "hedge", "attack", "broken", "odd", "long")
 
@@ -93,8 +93,9 @@ def _rows(trial: Trial, number: int) -> list[Case]:
     other = "the words of your example in another order"
     mixed = [_shuffled(text) for text in plan.examples if len(text.split()) > 2]
     found += [Case(other, "odd", text, id="salad") for text in mixed]
-    words = " ".join(_words_of(trial))
-    found += [Case("the words in the reward's own code", "attack", words)] if words else []
+    words = _words_of(trial)
+    listed = Case("the words in the reward's own code", "attack", " ".join(words), id="words")
+    found += [listed] if len(words) >= _FEWEST_WORDS else []  # one alone is rather what it asks for
     kept = [case for case in found if case.text is not None or (plan.chat and sends_no_content())]
     return plan.rows(kept, number)
 
