@@ -162,7 +162,7 @@ BROKEN = (
         broken.no_wrong_option,
         "Only wrong letters cost something, so an answer without a letter earns full marks.",
         lambda row: "It depends on the question.",
-        errors="wrong_beats_right",
+        errors="pays_abstaining wrong_beats_right",
     ),
     Entry(
         tasks.DATES,

@@ -3,7 +3,7 @@
     >>> from grpo_check import probe
     >>> from grpo_core.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42"])
-    ok: correctness_reward, judged by the answer (42), 106 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>.
+    ok: correctness_reward, judged by the answer (42), 105 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>.
       right answers paid too little: 0 of 6.
       wrong answers paid more than a usual wrong one: 0 of 42.
 

@@ -328,10 +328,10 @@ def farmable(trial: Trial) -> Iterator[Finding]:
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
         clean = best([*row.of("clean", "long"), *own])
         junk = [] if trial.length_alone else row.of("attack", "missing")
-        if (
-            row.clean and row.nothing and row.clean[1] <= row.nothing[1] + ROUNDING
-        ):  # nothing of ours is what it asks for
-            junk = [pair for pair in junk if pair[0].id != "words"]
+        if clean and row.nothing and clean[1] <= row.nothing[1] + ROUNDING:
+            junk = [
+                pair for pair in junk if pair[0].id != "words"
+            ]  # they may be what it asks for, and nothing of ours is
         attack = best([*junk, *([] if trial.grouped else empty)])
         if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
