@@ -85,7 +85,9 @@ def caption(runs: list[Run]) -> str:
     return (
         "One model, three rewards, one run each ([lesson 02](notebooks/02_rewards.ipynb)). While the flawed reward\n"
         f"rose {flawed.paid}, accuracy on 200 held-out prompts fell from {flawed.accuracy[0][0]:.1%} to "
-        f"{flawed.reached};\nwith the fixed reward and one for correctness, it rose to {both.reached}."
+        f"{flawed.reached};\nwith the fixed reward and one for correctness, it rose to {both.reached}. With a reward "
+        "for the format alone, other\nseeds [end anywhere](notebooks/15_controls.ipynb) between hardly any and most "
+        "answers correct."
     )
 
 
@@ -119,10 +121,11 @@ def run_block(text: str) -> str:
         *(corrected_sample(text), head, before, after),
     ]
     prompts, rates = before.split()[1], [row.split()[3] for row in (before, after)]
+    formed = [row.split()[2] for row in (before, after)]
     return "```\n{}\n```\n\n{}\n".format(
         "\n".join(lines),
-        f"Accuracy on {prompts} held-out addition problems rose from {rates[0]} to {rates[1]} "
-        "([measured](docs/results.md) on two CPU\ncores, seed 0).",
+        f"Accuracy on {prompts} held-out addition problems rose from {rates[0]} to {rates[1]}, mostly because the "
+        f"format rose from\n{formed[0]} to {formed[1]} ([measured](docs/results.md) on two CPU cores, seed 0).",
     )
 
 
