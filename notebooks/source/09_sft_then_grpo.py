@@ -408,7 +408,7 @@ print("more SFT:", after_more.accuracy)
 #
 # - *Named first* and *named second* count the answers that are the first and the second number of the question.
 # - The *swap test* asks the same pairs in the other order. A policy that always names the same place is never correct
-#   in *both orders*, and one that names either number at random is, in 50 of 200 pairs (in fewer, if it names neither in some).
+#   in *both orders*, and one that names either number at random is, in 50 of 200 pairs (or fewer, where it names neither).
 
 
 # %%
@@ -503,9 +503,9 @@ for name, (_, result) in tested.items():
 # - **Accuracy rose in all ten GRPO runs, and six end with a shortcut.** More SFT never does. With 50 wrong answers, it does not
 #   learn to compare either: of its answers that name one of the two numbers, 50% are correct. With 100 correct worked answers,
 #   it is also ahead in accuracy, 0.745 to 0.605.
-# - **The start may matter.** (We chose "four times" after we saw these runs.) Four first SFT runs named the first number at least four times as often as the second, and all four
-#   ended with the shortcut. Three named both about equally often, and GRPO learned to compare. The other three ended in three
-#   ways.
+# - **The start may matter.** Four first SFT runs named the first number at least four times as often as the second, and all
+#   four ended with the shortcut. Three named both about equally often, and GRPO learned to compare. The other three ended in
+#   three ways. (We chose "four times" after we saw these runs.)
 # - **More SFT before GRPO helps in part.** After 50 more SFT steps on 100 correct answers, one of five GRPO runs ended with
 #   a shortcut, and no gain in accuracy is shown.
 # - **Accuracy alone misleads.** With 50 wrong answers, GRPO is ahead, 0.523 to 0.312, but four of its five policies follow a
