@@ -85,7 +85,8 @@ def _looked_at(log: Log) -> str:
     rewards = log.values("reward")
     few = ends(rewards)
     compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
-    mean = f"mean reward {span(rewards)} ({compared})" if len(rewards) > 1 else f"mean reward {rewards[0]:.3g}"
+    mean = f"mean reward {rewards[0]:.3g}" if rewards else "no finite reward"
+    mean = f"mean reward {span(rewards)} ({compared})" if len(rewards) > 1 else mean
     said = [f"{'evaluations alone, ' * log.of_evaluation}{mean}", correctness_of(log).said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
     cut, moved = last(log.clipped or [0.0]), max(log.values("kl"), default=0.0)
@@ -98,7 +99,8 @@ def _looked_at(log: Log) -> str:
 
 def _constant_rewards(log: Log) -> str:
     """The rewards that gave every completion the same so far."""
-    names = [name for name in log.rewards if log.spreads(name) and not log.ever_varied(name)]
+    logged = [name for name in log.rewards if log.means(name) and log.spreads(name)]
+    names = [name for name in logged if not log.ever_varied(name)]
     same = ", ".join(f"{name} = {log.means(name)[-1]:.3g}" for name in names)
     return f"{same} for every completion" if same else ""
 
