@@ -143,6 +143,8 @@ def in_readme(stored: dict) -> str:
     reached = ", ".join(f"{rate:.3f}" for rate in after)
     three, eight = (rates(finished(Cell(f"{count} examples"))) for count in (3, 8))
     rest = dict(three=three["greedy"], eight=eight["greedy"], sampled=eight["sampled"], time=minutes(runs))
+    imitated = rates(finished(Cell("SFT on 200 answers")))
+    rest |= dict(sft=imitated["greedy"], sft_sampled=imitated["sampled"])
     rest |= dict(after_sampled=min(rates(run["after"])["sampled"] for run in runs))
     text = filled("real_readme", rows=ROWS, first=before[0], reached=reached, **rest)
     return f"{README_BEGIN}\n{text}{README_END}"
