@@ -218,7 +218,7 @@ def train(case: str, arm: str, seed: int) -> dict:
 
 
 def at(rows: list[dict], case: str, arm: str, step: int, key: str = "accuracy") -> list[float]:
-    """A number after a step (step 0: after the first SFT run), seed by seed."""
+    """A number at a step, where step 0 is the end of the first SFT run; one for each seed."""
     mine = sorted((r for r in rows if (r["case"], r["arm"]) == (case, arm)), key=lambda row: row["seed"])
     if not step:
         return [row["start"][key] for row in mine]

@@ -428,8 +428,11 @@ def both_orders(policy, result) -> int:
 
 
 # %%
-tested = {"first SFT": (saved_policy(False), after_sft)}
-tested |= {"GRPO": (policy, after_grpo), "more SFT": (longer, after_more)}
+tested = {
+    "first SFT": (saved_policy(False), after_sft),
+    "GRPO": (policy, after_grpo),
+    "more SFT": (longer, after_more),
+}
 counts = {}
 print("of 200      correct  named first  named second  both orders")
 for name, (model, result) in tested.items():

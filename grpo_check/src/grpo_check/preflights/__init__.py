@@ -16,7 +16,7 @@ says what it skipped. From a terminal: ``grpo-check preflight config.yaml``.
 | `sizes`, `estimate` | memory and minutes |
 | `checking` | the call, ``RULES`` with all rules, and which of them can look |
 | `report` | the report |
-| `config_file` | your own file: a config, or what `scripts` and `shell` read in a training script |
+| `config_file` | your own file: a config, a training script (`scripts`) or a shell script (`shell`) |
 | `sections`, `foreign` | configs with sections, and those of other tools |
 | `named_rows`, `named_rewards` | the rows and the rewards that a file names |
 | `words` | advice in the words of a YAML file |

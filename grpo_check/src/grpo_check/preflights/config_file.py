@@ -13,9 +13,8 @@ rewards that they name these become a `PlannedRun`.
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, replace
-from inspect import isfunction
 from pathlib import Path
 from typing import NamedTuple, get_origin
 
@@ -23,7 +22,7 @@ from grpo_core.errors import CourseError, did_you_mean
 from grpo_core.training.small_yaml import load_yaml
 
 from ..packages import OF_A_RUN, require
-from ..probes.signatures import columns_read
+from ..probes.signatures import read_by_any
 from .checking import report_on
 from .columns import ANSWERS
 from .foreign import SYNONYMS, in_trl, refuse_foreign
@@ -285,10 +284,7 @@ def _judges(keys: dict) -> list[str]:
 
 def _answer_column(columns: list[str], rewards: Sequence[Callable]) -> str:
     """The column of gold answers that a reward reads, or else ``answer`` or ``solution``, whichever the rows have."""
-    read: set[str] = set()
-    for reward in rewards:
-        with suppress(CourseError):  # TRL cannot call it, which is a finding
-            read |= {*columns_read(reward)} if isfunction(reward) else set()
+    read = read_by_any(rewards)
     named = [name for name in ANSWERS if name in columns]
     usual = "solution" if "solution" in named and "answer" not in named else "answer"
     return next((name for name in named if name in read), usual)

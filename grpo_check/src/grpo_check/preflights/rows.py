@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from grpo_core.training.texts import message_text
 
 from ..findings import Finding
-from ..probes.signatures import columns_read, signatures
+from ..probes.signatures import read_by_any, signatures
 from ..prompts import has_word, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
@@ -347,11 +347,7 @@ def _read_by_rewards(run: PlannedRun) -> set[str] | None:
     """The columns that the rewards read; None if not all rewards are known."""
     if run.rewards is None or run.unread_rewards or len(run.functions) < len(run.rewards):
         return None
-    return {name for reward in run.functions for name in (columns_read(reward) if _can_be_called(reward) else ())}
-
-
-def _can_be_called(reward: Callable) -> bool:
-    return bool([*signatures([reward])])
+    return read_by_any(run.functions)
 
 
 def _is_blank(value: object) -> bool:

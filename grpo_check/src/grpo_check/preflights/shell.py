@@ -1,4 +1,4 @@
-"""Read the command in a shell script that starts a training: ``accelerate launch train.py --learning_rate 1e-6 …``.
+"""Read the training command in a shell script: ``accelerate launch train.py --learning_rate 1e-6 …``.
 
 Many training scripts take the arguments of `GRPOConfig` as options, as transformers' parser does. What a variable of
 the shell holds is unknown.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from grpo_core.errors import CourseError
 
 ENDINGS = (".sh", ".bash")
-#: What starts a training of another tool, in the words before the options.
+#: How the training command of another tool begins, before its options.
 _OF_TOOLS = {
     r"\bswift (?:rlhf|sft|pt)\b|\bswift/cli/": "ms-swift",
     r"\bverl\.trainer\b": "verl",

@@ -93,6 +93,15 @@ def columns_read(reward: Callable) -> dict[str, bool]:
     return {name: optional for name, optional in found.items() if name not in PROVIDED}
 
 
+def read_by_any(rewards: Sequence[Callable]) -> set[str]:
+    """The dataset columns that any of some rewards reads; one that TRL cannot call reads none."""
+    read: set[str] = set()
+    for reward in rewards:
+        with suppress(CourseError):
+            read |= {*columns_read(reward)}
+    return read
+
+
 def _keys_of(reward: Callable, rest: str) -> dict[str, bool]:
     """The keys that a reward's source reads from its ``**rest``; none if there is no source.
 

@@ -4,17 +4,15 @@ A finding is an error if a policy would learn something wrong from it or the run
 changes what a completion earns that a policy could write, and otherwise a note: a fact about the reward.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...findings import Finding
 from ...rule import Rule, adding_to, found
-from ..calling import parts_of
 from ..matrix import Case
 from ..report import shown
-from ..trying.discovery import texts_of
+from ..trying.discovery import texts_in_code
 from ..trying.trial import OBSERVED, ROUNDING, Scored, Trial
 from . import examples
 from .counts import SLACK
@@ -161,7 +159,7 @@ def dead(trial: Trial) -> Iterator[Finding]:
 
 def _tags_in_code(trial: Trial) -> list[str]:
     """The opening tags in the texts and patterns of a reward's code."""
-    texts = [text for part in parts_of(trial.reward) for text in texts_of(inspect.unwrap(part))]
+    texts = texts_in_code(trial.reward)
     return [*dict.fromkeys(tag for text in texts for tag in re.findall(r"<[a-zA-Z_]{2,30}>", text))]
 
 

@@ -39,13 +39,18 @@ REASONING, ANSWER = "\0", "\1"
 
 def forms_of(reward: Callable) -> tuple[Form, ...]:
     """The formats that the strings in a reward's code suggest, without duplicates."""
-    texts = list(dict.fromkeys(text for part in parts_of(reward) for text in texts_of(inspect.unwrap(part))))
+    texts = texts_in_code(reward)
     found = [form for text in texts for form in _from_pattern(text)]
     found += list(_from_pairs(texts))
     found += [form for text in texts for form in _from_text(text, texts)]
     if READS_JSON in texts:
         found += _json_forms([text for text in texts if re.fullmatch(r"[a-z_]\w+", text) and text not in OF_MESSAGES])
     return tuple(dict.fromkeys(found))[:MOST_FORMS]
+
+
+def texts_in_code(reward: Callable) -> list[str]:
+    """The texts and patterns in the code of a reward, or of all rewards that a weighted sum adds, each once."""
+    return list(dict.fromkeys(text for part in parts_of(reward) for text in texts_of(inspect.unwrap(part))))
 
 
 def texts_of(thing: object, depth: int = DEEPEST, module: str | None = None) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Score the matrix of completions, then score parts of it again in other ways."""
 
-import inspect
 import math
 import re
 import sys
@@ -10,9 +9,9 @@ from random import Random
 from ...packages import sends_no_content
 from ...prompts import question_text
 from ..answers import answer_kind
-from ..calling import Outcome, parts_of, question_of
+from ..calling import Outcome, question_of
 from ..matrix import NO_ANSWER, Case, cases, clean_case, echo, fillers
-from .discovery import texts_of
+from .discovery import texts_in_code
 from .growth import CUT_OFF, compute_powers, note_endless
 from .trial import SpentError, Trial
 
@@ -60,7 +59,8 @@ def score_all(trial: Trial) -> None:
 
 def _score_matrix(trial: Trial) -> None:
     """Score every completion: ordinary ones in one batch, huge ones and the one without content one by one."""
-    rows = [row for number in range(len(trial.plan.golds[:ROWS_TRIED])) for row in _rows(trial, number)]
+    words = _words_of(trial)
+    rows = [row for number in range(len(trial.plan.golds[:ROWS_TRIED])) for row in _rows(trial, number, words)]
     failures: dict[tuple[str, str], Case] = {}  # the first case for each code and message
     for row, outcome in _outcomes(trial, _affordable(trial, rows)):
         if outcome.scores is None and outcome.code == "slow":
@@ -84,8 +84,8 @@ def _advice(message: str) -> list[str]:
     return ["give it the column or the argument that it needs."] if "positional argument" in message else []
 
 
-def _rows(trial: Trial, number: int) -> list[Case]:
-    """The matrix of one dataset row."""
+def _rows(trial: Trial, number: int, words: list[str]) -> list[Case]:
+    """The matrix of one dataset row; ``words`` are those of the reward's code."""
     plan = trial.plan
     found = cases(plan.form, plan.golds[number], plan.golds, trial.answered)
     found += [echo(_question(plan.columns[number], number), trial.answered)]
@@ -93,7 +93,6 @@ def _rows(trial: Trial, number: int) -> list[Case]:
     other = "the words of your example in another order"
     mixed = [_shuffled(text) for text in plan.examples if len(text.split()) > 2]
     found += [Case(other, "odd", text, id="salad") for text in mixed]
-    words = _words_of(trial)
     listed = Case("the words in the reward's own code", "attack", " ".join(words), id="words")
     found += [listed] if len(words) >= _FEWEST_WORDS else []  # one alone is rather what it asks for
     kept = [case for case in found if case.text is not None or (plan.chat and sends_no_content())]
@@ -107,7 +106,7 @@ def _question(columns: dict, number: int) -> str:
 
 def _words_of(trial: Trial) -> list[str]:
     """The words and phrases in a reward's code for which it may look."""
-    texts = dict.fromkeys(text for part in parts_of(trial.reward) for text in texts_of(inspect.unwrap(part)))
+    texts = texts_in_code(trial.reward)
     return [text for text in texts if re.fullmatch(r"[^\W\d_][\w' -]{2,40}", text)][:_MOST_WORDS]
 
 
