@@ -1,76 +1,52 @@
 """Look for a task that belongs to GRPO: a program checks its answers, and there is none to imitate.
 
-    python experiments/bench_checked.py           run the missing pilots, then write a section of docs/results.md
+    python experiments/bench_checked.py           run what is missing, then write a section of docs/results.md
     python experiments/bench_checked.py --write   only write the section, from bench_checked.json
 
-The untrained SmolLM2 answers prompts of each task (`checked_tasks`), without and with three examples in the prompt. A
-batch that was answered is kept in outputs/checked/, so stop and start as you like.
+The untrained SmolLM2 answers prompts of each task (`checked.tasks`), without and with three examples in the prompt. On
+the first tasks that suit, self-training and GRPO are compared. Batches that were answered and checkpoints are kept in
+outputs/checked/, so stop and start as you like.
 """
 
 import os
-from collections import Counter
 from pathlib import Path
-from statistics import fmean
+from time import perf_counter
 
 from benches import ROOT, filled, only_write, provenance, put, read_stored, train_missing
-from checked_tasks import TASKS
-from free.answering import answer
-from free.measuring import in_parts, load, set_threads
-from free.prompts import with_examples
+from checked.arms import ARMS, untrained
+from checked.measuring import TOKENS, measure, rates
+from checked.tasks import HELD_OUT, TASKS, held_out
 from grpo_core.training.measuring import wilson_interval
 
+from grpo_utils import paired_change
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.real.measuring import SAMPLES, TEMPERATURE
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Tasks with a check and no answers"
 WORK = ROOT / "outputs" / "checked"
-EXAMPLES, PROMPTS, SAMPLED, TOKENS = (0, 3), 64, 32, 48
-AT_ONCE = 64  # answers
+EXAMPLES, PROMPTS, SAMPLED = (0, 3), 64, 32  # of a pilot
+SAMPLED_HELD_OUT = 100
 #: What a task needs so that GRPO has something to do: greedy accuracy with examples, and pass@8 with or without them.
 MOST_GREEDY, LEAST_PASS, MOST_PASS = 0.3, 0.1, 0.6
-RUNS = [dict(task=task, examples=count) for task in TASKS for count in EXAMPLES]
+PILOTS = [dict(task=task, examples=count) for task in TASKS for count in EXAMPLES]
+TRAINED = 2  # tasks, at most: the first that suit
+SEED = 0
 NOT_YET = "not yet run"
 
 
 def pilot(task: str, examples: int) -> dict:
-    """The answers of the untrained model to one task: which are right, which parts are, and how alike they are."""
-    rows = TASKS[task].rows(PROMPTS)
-    framed = with_examples(TASKS[task].examples() if examples else [])
-    prompts, (model, tokenizer) = [framed(row["prompt"]) for row in rows], load()
-    folder = WORK / f"{task}-{examples}"
-
-    def answers(part: range, samples: int, temperature: float) -> list[list[str]]:
-        set_threads()
-        how = dict(samples=samples, temperature=temperature, seed=part.start, max_new_tokens=TOKENS)
-        return answer(model, tokenizer, [prompts[n] for n in part], **how)
-
-    greedy = in_parts(PROMPTS, AT_ONCE, folder / "greedy", lambda part: answers(part, 1, 0.0))
-    group = AT_ONCE // SAMPLES
-    sampled = in_parts(SAMPLED, group, folder / "sampled", lambda part: answers(part, SAMPLES, TEMPERATURE))
-    return judged(task, rows, greedy, sampled)
+    """The answers of the untrained model to one task."""
+    answerer, folder = untrained(bool(examples))(task, 0, WORK), WORK / f"{task}-{examples}"
+    return measure(answerer, task, TASKS[task].rows(PROMPTS), SAMPLED, folder)
 
 
-def judged(task: str, rows: list[dict], greedy: list[list[str]], sampled: list[list[str]]) -> dict:
-    """What is stored of a pilot."""
-    check = TASKS[task].parts
-    of_greedy = [check(text, row["drawn"]) for (text,), row in zip(greedy, rows, strict=True)]
-    of_samples = [[check(text, row["drawn"]) for text in said] for said, row in zip(sampled, rows, strict=False)]
-    every = [parts for group in of_samples for parts in group]
-    first_words = Counter(" ".join(text.split()[:2]) for (text,) in greedy)
-    return dict(
-        greedy="".join(str(int(all(parts.values()))) for parts in of_greedy),
-        sampled=[sum(all(parts.values()) for parts in group) for group in of_samples],
-        parts={name: round(fmean(parts[name] for parts in every), 3) for name in every[0]},
-        most_common_start=round(first_words.most_common(1)[0][1] / len(greedy), 3),
-        texts=[text for (text,) in greedy[:8]],
-        sampled_texts=[text for said in sampled[:4] for text in said[:2]],
-    )
-
-
-def rates(row: dict) -> tuple[float, float, float]:
-    """Greedy accuracy, sampled accuracy and pass@8."""
-    greedy, sampled = fmean(map(int, row["greedy"])), row["sampled"]
-    return greedy, fmean(sampled) / SAMPLES, fmean(count > 0 for count in sampled)
+def compare(task: str, arm: str, seed: int) -> dict:
+    """What an arm makes of the held-out prompts of a task, and the minutes of its training and sampling for it."""
+    folder = WORK / f"{task}-{arm.replace(', then ', '-')}-{seed}"
+    start = perf_counter()
+    answerer = ARMS[arm](task, seed, folder)
+    minutes = round((perf_counter() - start) / 60, 1)
+    return measure(answerer, task, held_out(task), SAMPLED_HELD_OUT, folder) | dict(minutes=minutes) | answerer.about
 
 
 def fits(rows: list[dict]) -> str:
@@ -86,16 +62,30 @@ def fits(rows: list[dict]) -> str:
     return "yes" if any(LEAST_PASS <= one <= MOST_PASS for one in passes) else "no: too many groups hold a right sample"
 
 
+def verdicts(rows: list[dict]) -> dict[str, str]:
+    """Of each task, whether it fits."""
+    pilots = [row for row in rows if "examples" in row]
+    return {task: fits([row for row in pilots if row["task"] == task]) for task in TASKS}
+
+
+def comparisons(rows: list[dict]) -> list[dict]:
+    """The runs of the first tasks that fit."""
+    suited = [task for task, verdict in verdicts(rows).items() if verdict == "yes"][:TRAINED]
+    return [dict(task=task, arm=arm, seed=SEED) for task in suited for arm in ARMS]
+
+
 def line(run: dict, rows: list[dict]) -> str:
-    """A pilot as a row of the table."""
-    found = [row for row in rows if run.items() <= row.items()]
-    cells = [run["task"], str(run["examples"])]
+    """A pilot, or an arm on held-out prompts, as a row of the table."""
+    found = next((row for row in rows if run.items() <= row.items()), None)
+    cells = [run["task"], str(run.get("arm", run.get("examples")))]
     if not found:
-        return f"| {' | '.join([*cells, NOT_YET, *[''] * 4])} |"
-    parts = ", ".join(f"{name} {share:.2f}" for name, share in found[0]["parts"].items())
-    greedy, sampled, passed = rates(found[0])
-    cells += [with_interval(greedy, PROMPTS), f"{sampled:.3f}", with_interval(passed, SAMPLED)]
-    cells += [parts, f"{found[0]['most_common_start']:.2f}"]
+        return f"| {' | '.join([*cells, NOT_YET, *[''] * (6 if 'arm' in run else 4)])} |"
+    parts = ", ".join(f"{name} {share:.2f}" for name, share in found["parts"].items())
+    greedy, sampled, passed = rates(found)
+    cells += [with_interval(greedy, len(found["greedy"])), f"{sampled:.3f}"]
+    cells += [with_interval(passed, len(found["sampled"])), parts, f"{found['most_common_start']:.2f}"]
+    if "arm" in run:
+        cells += [f"{found['different']:.2f}", f"{found['minutes']:.0f}"]
     return f"| {' | '.join(cells)} |"
 
 
@@ -105,10 +95,30 @@ def with_interval(rate: float, count: int) -> str:
     return f"{rate:.3f} ({low:.3f} to {high:.3f})"
 
 
+def differences(rows: list[dict]) -> str:
+    """The greedy accuracy of each arm against that of every arm before it in the table, on the same prompts."""
+    lines = []
+    for task in dict.fromkeys(row["task"] for row in rows if "arm" in row):
+        measured = [row for arm in ARMS for row in rows if (row["task"], row.get("arm")) == (task, arm)]
+        for place, ours in enumerate(measured):
+            for theirs in measured[:place]:
+                change = paired_change(*([int(digit) for digit in row["greedy"]] for row in (theirs, ours)))
+                named = {"improved": "higher", "got worse": "lower"}.get(change.verdict, "no difference shown")
+                said = str(change).replace(change.verdict, named)
+                lines.append(f"- {task}, {ours['arm']} compared with {theirs['arm']}: {said}")
+    return "\n".join(lines) or f"- {NOT_YET}"
+
+
+def answers_of(rows: list[dict]) -> str:
+    """The first greedy answers of each trained arm, because a check can be satisfied in a way that nobody meant."""
+    shown = [row for row in rows if "arm" in row]
+    lines = [f"- {row['task']}, {row['arm']}: " + " · ".join(f"`{text}`" for text in row["texts"][:4]) for row in shown]
+    return "\n".join(line.replace("\n", " ") for line in lines) or f"- {NOT_YET}"
+
+
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
-    verdicts = {task: fits([row for row in rows if row["task"] == task]) for task in TASKS}
     text = filled(
         "checked",
         where=provenance(stored, "two cores") if rows else f"{NOT_YET}.",
@@ -120,8 +130,13 @@ def section(stored: dict) -> str:
         most_greedy=MOST_GREEDY,
         least_pass=LEAST_PASS,
         most_pass=MOST_PASS,
-        table="\n".join(line(run, rows) for run in RUNS),
-        verdicts="\n".join(f"- {task}: {verdict}" for task, verdict in verdicts.items()),
+        table="\n".join(line(run, rows) for run in PILOTS),
+        verdicts="\n".join(f"- {task}: {verdict}" for task, verdict in verdicts(rows).items()),
+        held_out=HELD_OUT,
+        sampled_held_out=SAMPLED_HELD_OUT,
+        arms="\n".join(line(run, rows) for run in comparisons(rows)),
+        differences=differences(rows),
+        answers=answers_of(rows),
     )
     return f"\n{text}"
 
@@ -130,7 +145,8 @@ def main() -> None:
     if not only_write(__doc__):
         prepare_machine(CPU, threads=os.cpu_count())
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        train_missing(STORED, RUNS, pilot)
+        stored = train_missing(STORED, PILOTS, pilot)
+        train_missing(STORED, comparisons(stored["rows"]), compare)
     put(TITLE, section(read_stored(STORED) if STORED.exists() else dict(rows=[])))
 
 

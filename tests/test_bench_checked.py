@@ -1,12 +1,31 @@
 """Tasks with a check and no answers: their examples are right, tricks are not, and no answer breaks a check."""
 
+import importlib
+import json
 import random
+import sys
 
 import bench_checked
 import pytest
-from checked_tasks import TASKS, Task, check_letter, check_query, check_sentence, check_sum, run_query
+from checked import arms
+from checked.arms import ARMS
+from checked.measuring import judged
+from checked.tasks import (
+    TASKS,
+    Task,
+    check_letter,
+    check_query,
+    check_sentence,
+    check_sum,
+    held_out,
+    run_query,
+    training_rows,
+)
+from free.training import replace_files
 from hypothesis import given
 from hypothesis import strategies as st
+
+from grpo_utils.real.training import write_project
 
 EACH = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 PEOPLE = [["Ann", "Rome", 30], ["Ben", "Oslo", 50], ["Fay", "Rome", 41]]
@@ -90,15 +109,17 @@ def test_a_query_can_neither_write_nor_run_for_long_nor_fill_the_memory():
 
 
 def test_lists_and_sums_are_read_as_a_whole():
-    assert not any(check_letter("bread, boat, bird, bell", "b", 3).values())
-    assert not check_letter("b, boat, bird, bell, bus", "b", 3)["form"]
-    assert not check_sum("2 + 3 + 4 = 9 and so on", 9)["form"]
-    assert not check_sum("2 + 3 + 4 = 10", 10)["total"] and not check_sum("1 + 3 + 5 = 9", 9)["different"]
+    assert not any(check_letter("bread, boat, cat", "bc", 3).values())
+    assert not check_letter("b, boat, cat, cow", "bc", 3)["form"]
+    assert not check_letter("bread, cat, boat, cow", "bc", 3)["letters"]
+    assert not check_sum("2 + 3 + 4 = 9 and so on", 9, 1)["form"]
+    assert not check_sum("2 + 3 + 4 = 10", 10, 1)["total"] and not check_sum("1 + 3 + 5 = 9", 9, 1)["different"]
 
 
 def test_a_drawn_sum_can_be_written():
-    totals = [TASKS["sum"].draw(random.Random(seed))["total"] for seed in range(50)]
-    assert min(totals) >= 2 + 3 + 4
+    for seed in range(50):
+        drawn = TASKS["sum"].draw(random.Random(seed))
+        assert drawn["total"] >= 3 * drawn["above"] + 6
 
 
 # The bench
@@ -129,18 +150,56 @@ def test_a_task_fits_if_examples_fail_and_some_groups_hold_a_right_sample(greedy
 def test_a_pilot_is_judged_part_by_part():
     (drawn, right), _, _ = TASKS["sum"].shown
     rows = [dict(drawn=drawn)] * 2
-    found = bench_checked.judged("sum", rows, [[right], ["18"]], [[right] * 4 + ["1 + 2 + 15 = 18"] * 4])
+    found = judged("sum", rows, [[right], ["38"]], [[right] * 4 + ["4 + 2 + 32 = 38"] * 4])
     assert (found["greedy"], found["sampled"]) == ("10", [4])
     assert found["parts"] == dict(form=1.0, different=0.5, total=1.0)
 
 
 def test_the_page_names_every_pilot_and_what_is_missing():
     text = bench_checked.section(dict(rows=[]))
-    assert text.count(f"| {bench_checked.NOT_YET} |") == len(bench_checked.RUNS)
+    assert text.count(f"| {bench_checked.NOT_YET} |") == len(bench_checked.PILOTS)
     about = dict(date="d", processor="p", python="3", versions=dict(trl="1"))
     text = bench_checked.section(about | dict(rows=[pilot(examples=0), pilot()]))
     greedy, passed = (bench_checked.with_interval(0.25, count) for count in (bench_checked.PROMPTS, 32))
     parts = "words 0.50, length 0.50, sentence 0.50"
     assert f"| sentence | 3 | {greedy} | 0.031 | {passed} | {parts} | 0.25 |" in text
     assert "- sentence: yes" in text
-    assert len({line.count("|") for line in text.splitlines() if line.startswith("|")}) == 1
+    pilots, arms = text.split("What training adds")
+    for table in (pilots, arms):
+        assert len({line.count("|") for line in table.splitlines() if line.startswith("|")}) == 1
+    assert arms.count(f"| {bench_checked.NOT_YET} |") == len(ARMS)
+
+
+def test_only_tasks_that_suit_are_compared_and_each_arm_with_those_before_it():
+    rows = [pilot(task, count) for task in ("basket", "query", "letter") for count in (0, 3)]
+    assert {run["task"] for run in bench_checked.comparisons(rows)} == {"basket", "query"}
+    assert not bench_checked.comparisons(rows[:1])
+    arm = dict(pilot("query"), seed=0, different=0.5, minutes=3.2, texts=["SELECT\nname"] * 4)
+    del arm["examples"]
+    rows += [dict(arm, arm="3 examples"), dict(arm, arm="GRPO", greedy="1" * 64)]
+    assert bench_checked.differences(rows).startswith("- query, GRPO compared with 3 examples: +0.750")
+    assert "`SELECT name`" in bench_checked.answers_of(rows) and len(bench_checked.answers_of(rows).splitlines()) == 2
+
+
+def test_no_training_prompt_is_held_out():
+    for task in TASKS:
+        held = {row["prompt"][-1]["content"] for row in held_out(task)}
+        rows = training_rows(task, 560, seed=0)
+        assert len(held) == 200 and len(rows) == 560
+        assert not held & {row["prompt"][-1]["content"] for row in rows}
+
+
+def test_the_rewards_of_grpo_are_the_check(tmp_path, monkeypatch):
+    project = write_project(tmp_path / "project")
+    replace_files(project, arms.HERE / "rewards.py", arms.HERE / "data.py")
+    monkeypatch.syspath_prepend(str(project))
+    for name in [name for name in sys.modules if name in ("rewards", "data") or name.partition(".")[0] == "lib"]:
+        monkeypatch.delitem(sys.modules, name)
+    rewards, data = importlib.import_module("rewards"), importlib.import_module("data")
+    rows = data.load_rows("sum", "test", 1, 0)
+    drawn = dict(total=38, above=5)
+    columns = dict(task=["sum"] * 2, drawn=[json.dumps(drawn)] * 2)
+    said = ["13 + 16 + 9 = 38", "13 + 13 + 12 = 38"]
+    assert rewards.correctness_reward(said, **columns) == [1.0, 0.0]
+    assert rewards.parts_reward(said, **columns) == [1.0, pytest.approx(2 / 3)]
+    assert rows[0]["task"] == "sum" and not rewards.is_right("38", rows[0]) and rewards.is_in_form("38")

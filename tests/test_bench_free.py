@@ -179,7 +179,9 @@ def test_grpo_trains_once_with_a_control_and_with_other_rows(empty, tmp_path, mo
     small = dict(use_unsloth="false", max_prompt_tokens=1000, max_completion_length=8, train_rows=16)
     small |= dict(gradient_accumulation_steps=1)
     words = [word for name, value in small.items() for word in (f"--{name}", str(value))]
-    adapter, curves = training.grpo(0, tmp_path, *words, rewards="format_alone", data=ROWS_WITH_EXAMPLES, steps=2)
+    adapter, curves = training.grpo(
+        0, tmp_path, *words, rewards=arms.CONTROLS / "format_alone.py", data=ROWS_WITH_EXAMPLES, steps=2
+    )
     assert (adapter / "adapter_model.safetensors").exists() and len(curves["seconds"]) == 2 and not curves["correct"]
     assert "examples" in (tmp_path / "project" / "data.py").read_text(encoding="utf-8")
     monkeypatch.setattr(training.subprocess, "run", lambda *_, **__: pytest.fail("it was trained again"))

@@ -21,6 +21,7 @@ PASSES = {50: 8, 200: 3, 2000: 1}
 RATES, RATE_AT = ("2e-4", "6e-4", "2e-3"), 200
 SAMPLED_PROMPTS, SAMPLES = STEPS * PROMPTS_PER_STEP, 4  # of self-training: as many as GRPO samples
 FEW = 3
+CONTROLS = Path(__file__).parent.parent / "real_controls"
 ROWS_WITH_EXAMPLES = Path(__file__).with_name("rows_with_examples.py")
 
 
@@ -92,7 +93,7 @@ def self_training(cell: Cell) -> Answerer:
     return Answerer(adapter, imitated=FEW, checked=SAMPLED_PROMPTS, about=about)
 
 
-def grpo_arm(what: str, *options: str, rewards: str = "", minutes: int = 70) -> Arm:
+def grpo_arm(what: str, *options: str, rewards: Path | None = None, minutes: int = 70) -> Arm:
     """GRPO as in `make real`, with some options or another reward."""
 
     def make(cell: Cell) -> Answerer:
@@ -113,7 +114,7 @@ def sft_then_grpo(cell: Cell) -> Answerer:
 
 def form_first(cell: Cell) -> Answerer:
     """GRPO in two stages of equal length: the first pays for the form alone, the second for everything."""
-    start, early = grpo(cell.seed, cell.work / "form", rewards="form_first", steps=STEPS // 2)
+    start, early = grpo(cell.seed, cell.work / "form", rewards=CONTROLS / "form_first.py", steps=STEPS // 2)
     adapter, late = grpo(cell.seed + 100, cell.work, start=start, steps=STEPS - STEPS // 2)  # other rows and samples
     about = dict(curves={name: [*early.get(name, []), *late[name]] for name in late})
     return Answerer(adapter, checked=STEPS * PROMPTS_PER_STEP, about=about)
@@ -133,7 +134,7 @@ ARMS = {
     **{sft_name(count): sft_arm(count) for count in PASSES},
     "self-training": Arm("SFT on its own samples with three examples that a check finds right", self_training, 40),
     "GRPO": grpo_arm("GRPO as in `make real`"),
-    "GRPO, form only": grpo_arm("GRPO that pays for one flat JSON object alone", rewards="format_alone"),
+    "GRPO, form only": grpo_arm("GRPO that pays for one flat JSON object alone", rewards=CONTROLS / "format_alone.py"),
     "SFT on 50 answers, then GRPO": Arm("SFT on 50 gold answers, then GRPO", sft_then_grpo, 70),
     "form first, then GRPO": Arm("GRPO in two stages: the form, then everything", form_first, 70),
     "GRPO at 8e-4": grpo_arm("GRPO at four times the rate", "--learning_rate", "8.0e-4"),

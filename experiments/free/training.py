@@ -23,7 +23,6 @@ from .prompts import TASK
 
 STEPS, PROMPTS_PER_STEP = 70, 8  # of GRPO, as in `make real`
 BATCH = 8  # answers per step of SFT
-CONTROLS = Path(__file__).parent.parent / "real_controls"
 LORA = dict(r=16, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
 
 
@@ -86,13 +85,18 @@ def sft(rows: Sequence[dict], rate: float, passes: int, seed: int, folder: Path)
 
 
 def grpo(
-    seed: int, folder: Path, *options: str, start: Path | None = None, rewards: str = "", data: Path | None = None,
+    seed: int,
+    folder: Path,
+    *options: str,
+    start: Path | None = None,
+    rewards: Path | None = None,
+    data: Path | None = None,
     steps: int = STEPS,
-) -> tuple[Path, dict]:  # fmt: skip
+) -> tuple[Path, dict]:
     """Train an adapter as `make real` does, and return its folder and the curves of the run.
 
-    ``options`` are for train.py. ``start`` is an adapter that is trained further. ``rewards`` names a file of
-    real_controls, and ``data`` replaces the data.py of the project.
+    ``options`` are for train.py. ``start`` is an adapter that is trained further. ``rewards`` and ``data`` are
+    files in place of the project's rewards.py and data.py; the project's own rewards are then in true_rewards.py.
     """
     run, project = (folder / "run").resolve(), folder / "project"
     if not (run / "report.json").exists():
@@ -120,10 +124,10 @@ def grpo(
     return run / "model", curves(run / f"checkpoint-{steps}")
 
 
-def replace_files(project: Path, rewards: str, data: Path | None) -> None:
+def replace_files(project: Path, rewards: Path | None, data: Path | None) -> None:
     """Put a control's rewards, or other rows, into a project."""
     if rewards:
         (project / "rewards.py").replace(project / "true_rewards.py")
-        shutil.copy(CONTROLS / f"{rewards}.py", project / "rewards.py")
+        shutil.copy(rewards, project / "rewards.py")
     if data:
         shutil.copy(data, project / "data.py")

@@ -15,6 +15,7 @@ from grpo_core.rewards.structured import parse_json
 
 Parts = dict[str, bool]
 MOST_WORDS = 14
+HELD_OUT, HELD_OUT_SEED = 200, 1  # prompts that no arm trains on
 LONGEST = 1000  # characters; a longer text is wrong in every part
 EVERYDAY = (
     "river bread window garden teacher bicycle winter music letter kitchen forest doctor train summer picture "
@@ -182,41 +183,44 @@ def run_query(text: str, people: list[list]) -> list[tuple] | None:
             return None
 
 
-# Words with a letter, and a sum
+# Words with letters, and a sum
 
 
-def ask_letter(letter: str, least: int) -> str:
-    what = f"five different words of at least {least} letters that start with the letter {letter}"
-    return f"Write {what}, on one line, separated by commas."
+def ask_letter(letters: str, least: int) -> str:
+    first, second = letters
+    what = f"two that start with the letter {first}, then two that start with the letter {second}"
+    return f"Write four different words of at least {least} letters, on one line, separated by commas: {what}."
 
 
-def check_letter(text: str, letter: str, least: int) -> Parts:
-    """Five words between commas, all different, all long enough and with the letter.
+def check_letter(text: str, letters: str, least: int) -> Parts:
+    """Four words between commas, all different and long enough, two with each of the letters.
 
-    >>> check_letter("bread, boat, bird, bell, bus", "b", 3)
-    {'form': True, 'different': True, 'letter': True}
-    >>> check_letter("bread, boat, bread, cat, bus", "b", 3)
-    {'form': True, 'different': False, 'letter': False}
+    >>> check_letter("bread, boat, cat, cow", "bc", 3)
+    {'form': True, 'different': True, 'letters': True}
+    >>> check_letter("bread, bread, cat, horse", "bc", 3)
+    {'form': True, 'different': False, 'letters': False}
     """
     said = [word.strip().lower() for word in text.removesuffix(".").split(",")]
-    form = len(said) == 5 and all(re.fullmatch(r"[a-z]{2,}", word) for word in said)
-    fits = form and all(word[0] == letter and len(word) >= least for word in said)
-    return dict(form=form, different=form and len(set(said)) == 5, letter=fits)
+    form = len(said) == 4 and all(re.fullmatch(r"[a-z]{2,}", word) for word in said)
+    starts = "".join(word[0] for word in said) if form else ""
+    fits = starts == letters[0] * 2 + letters[1] * 2 and all(len(word) >= least for word in said)
+    return dict(form=form, different=form and len(set(said)) == 4, letters=fits)
 
 
-def ask_sum(total: int) -> str:
-    return f"Write {total} as a sum of three different whole numbers above 1, on one line such as 2 + 3 + 4 = 9."
+def ask_sum(total: int, above: int) -> str:
+    three = f"three different whole numbers above {above}"
+    return f"Write {total} as a sum of {three}, on one line such as 12 + 13 + 14 = 39."
 
 
-def check_sum(text: str, total: int) -> Parts:
-    """The form of an equation, three different numbers above 1, and the total.
+def check_sum(text: str, total: int, above: int) -> Parts:
+    """The form of an equation, three different numbers that are large enough, and the total.
 
-    >>> check_sum("5 + 8 + 7 = 20", 20), check_sum("5 + 5 + 10 = 20", 20)["different"]
+    >>> check_sum("5 + 8 + 7 = 20", 20, 4), check_sum("5 + 5 + 10 = 20", 20, 4)["different"]
     ({'form': True, 'different': True, 'total': True}, False)
     """
     found = re.fullmatch(r"(\d{1,3}) \+ (\d{1,3}) \+ (\d{1,3}) = (\d{1,4})", text)
     numbers, named = ([int(one) for one in found.groups()[:3]], int(found[4])) if found else ([], 0)
-    different = len(set(numbers)) == 3 and min(numbers) > 1
+    different = len(set(numbers)) == 3 and min(numbers) > above
     return dict(form=bool(found), different=different, total=bool(found) and sum(numbers) == named == total)
 
 
@@ -269,25 +273,36 @@ TASKS = {
         solver=True,
     ),
     "letter": Task(
-        lambda draw: dict(letter=draw.choice("abcdefghilmnoprstw"), least=draw.randint(3, 6)),
+        lambda draw: dict(letters="".join(draw.sample("abcdefghilmnoprstw", 2)), least=draw.randint(3, 5)),
         ask_letter,
         check_letter,
         (
-            (dict(letter="j", least=4), "jacket, jelly, juice, jump, jungle"),
-            (dict(letter="k", least=5), "kettle, kitchen, kingdom, knight, kidney"),
-            (dict(letter="v", least=3), "valley, van, vase, village, voice"),
+            (dict(letters="jk", least=4), "jacket, jungle, kettle, kitchen"),
+            (dict(letters="kv", least=5), "kingdom, knight, valley, village"),
+            (dict(letters="vj", least=3), "van, voice, jelly, juice"),
         ),
         solver=True,
     ),
     "sum": Task(
-        lambda draw: dict(total=draw.randint(12, 99)),
+        lambda draw: dict(total=draw.randint(40, 199), above=draw.randint(1, 9)),
         ask_sum,
         check_sum,
         (
-            (dict(total=18), "3 + 6 + 9 = 18"),
-            (dict(total=41), "20 + 15 + 6 = 41"),
-            (dict(total=75), "40 + 22 + 13 = 75"),
+            (dict(total=38, above=5), "13 + 16 + 9 = 38"),
+            (dict(total=231, above=2), "120 + 75 + 36 = 231"),
+            (dict(total=215, above=7), "140 + 52 + 23 = 215"),
         ),
         solver=True,
     ),
 }
+
+
+def held_out(task: str) -> list[dict]:
+    return TASKS[task].rows(HELD_OUT, HELD_OUT_SEED)
+
+
+def training_rows(task: str, count: int, seed: int) -> list[dict]:
+    """``count`` prompts, at most; none of them is held out."""
+    known = {row["prompt"][-1]["content"] for row in held_out(task)}
+    drawn = TASKS[task].rows(count + HELD_OUT, HELD_OUT_SEED + 1 + seed)
+    return [row for row in drawn if row["prompt"][-1]["content"] not in known][:count]

@@ -1,0 +1,13 @@
+"""In place of the data.py of `make real`: prompts of a task with a check, and what the check needs to know."""
+
+import json
+
+from datasets import Dataset
+
+from checked.tasks import held_out, training_rows
+
+
+def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
+    """``count`` rows of the task ``name``; no training prompt is held out."""
+    rows = training_rows(name, count, seed) if split == "train" else held_out(name)[:count]
+    return Dataset.from_list([dict(prompt=row["prompt"], task=name, drawn=json.dumps(row["drawn"])) for row in rows])
