@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 from grpo_check.packages import trl_is_at_least
+from grpo_check.preflights import arguments as of_arguments
 from grpo_check.preflights import models as of_models
+from grpo_check.preflights import planned
 from grpo_check.preflights import rewards as of_rewards
 from grpo_check.preflights.config_file import preflight_file, read_config_file
 from grpo_check.preflights.named_rows import read_rows
@@ -113,6 +115,18 @@ def test_a_sound_file_is_ok(folder):
     report = preflight_file(folder / "sound.yaml")
     assert report.ok and not report.codes, str(report)
     assert report.estimate.minutes.total > 0
+
+
+@pytest.mark.parametrize("more", ["use_vllm: true", "optim: paged_adamw_8bit", "fp16: true", "report_to: wandb", ""])
+def test_a_file_for_a_gpu_has_no_fault_because_this_machine_has_none(more, folder, no_lab, monkeypatch):
+    monkeypatch.setattr(planned, "find_gpus", list)
+    monkeypatch.setattr(of_arguments, "find_spec", lambda name: None)
+    kept = "\n".join(line for line in SOUND.splitlines() if not re.match("use_cpu|bf16|report_to", line))
+    (folder / "config.yaml").write_text(f"{kept}\n{more}", encoding="utf-8")
+    report = preflight_file(folder / "config.yaml")
+    assert not report.findings and report.estimate is None
+    assert "the GPU (--gpu t4)" in report.skipped["memory and minutes"]
+    assert preflight_file(folder / "config.yaml", gpu="cpu").findings
 
 
 #: Lines added to the sound file, a key taken out, the code, and a piece of the text.

@@ -74,7 +74,8 @@ def preflight(
         train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
         rewards: the ``reward_funcs`` of the trainer: functions, or names of reward models.
         gpu: the GPU of the run: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. The default is the first
-            GPU of this machine, otherwise that of the profile, otherwise a CPU.
+            GPU of this machine, otherwise that of the profile. Without any, arguments in bf16 or fp16 are taken to be
+            for a GPU elsewhere, and all others for a CPU.
         load_in_4bit: whether the base model is quantized.
         lora_rank: of the adapter; 0 trains all weights.
         dtype: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.

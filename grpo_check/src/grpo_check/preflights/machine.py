@@ -7,8 +7,6 @@ from ..findings import Finding
 from ..rule import Rule, adding_to, found
 from .planned import PlannedRun, dtype_name
 
-AMPERE = 8.0
-
 RULES: list[Rule] = []
 rule = adding_to(RULES)
 
@@ -27,7 +25,10 @@ def loaded_in(run: PlannedRun) -> str | None:
     example={"gpu": "cpu", "use_cpu": False, "bf16": None},
 )
 def no_gpu(run: PlannedRun) -> Iterator[Finding]:
-    """A run in fp32 or fp16 starts without a GPU, and is not reported here."""
+    """A run in fp32 or fp16 starts without a GPU, and is not reported here.
+
+    Where this machine has no GPU and none is named, the run is taken to be for another machine.
+    """
     if run.on_cpu and run.bf16 and not run["use_cpu"]:
         yield found("the arguments are for a GPU, but no GPU was found.")
 
@@ -85,7 +86,7 @@ def gpu_optimizer(run: PlannedRun) -> Iterator[Finding]:
 def bf16_gpu(run: PlannedRun) -> Iterator[Finding]:
     """It looks at the autocast, which is bf16 unless you say otherwise, and at the type of the loaded weights."""
     loaded = loaded_in(run)
-    if run.on_cpu or run.gpu.capability >= AMPERE or not (run.bf16 or loaded == "bfloat16"):
+    if not run.older_than_ampere or not (run.bf16 or loaded == "bfloat16"):
         return
     said = "bf16=True" if run["bf16"] else "bf16, TRL's default," if run.bf16 else "dtype='bfloat16'"
     why = (
@@ -143,7 +144,7 @@ def flash_attention(run: PlannedRun) -> Iterator[Finding]:
     if run.options("model_init_kwargs").get("attn_implementation") != "flash_attention_2":
         return
     why = ""
-    if run.on_cpu or run.gpu.capability < AMPERE:
+    if run.on_cpu or run.older_than_ampere:
         where = "a CPU" if run.on_cpu else run.gpu.name
         why = f"it needs a GPU with compute capability 8.0 (Ampere) or above, and the run is for {where}."
     elif find_spec("flash_attn") is None and not run.elsewhere:
@@ -178,7 +179,7 @@ def vllm(run: PlannedRun) -> Iterator[Finding]:
 )
 def vllm_t4(run: PlannedRun) -> Iterator[Finding]:
     """It is a warning and not an error, because vLLM does not always fail on a card older than Ampere."""
-    if run["use_vllm"] and not run.on_cpu and run.gpu.capability < AMPERE:
+    if run["use_vllm"] and run.older_than_ampere:
         yield found(f"use_vllm=True on {run.gpu.name}.")
 
 

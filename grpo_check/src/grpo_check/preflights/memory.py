@@ -11,7 +11,7 @@ from ..rule import Rule, adding_to, found
 from .arguments import out_of_range
 from .estimate import GIB, Estimate, Memory, estimate_memory, estimate_minutes, nearest_hardware
 from .lengths import known_lengths
-from .machine import AMPERE, loaded_in
+from .machine import loaded_in
 from .misfits import wrong_type
 from .planned import PlannedRun, UnknownArgumentError, once
 from .sizes import Sizes, model_sizes
@@ -33,9 +33,10 @@ def _estimate_or_why(run: PlannedRun) -> "tuple[Estimate | None, str]":
     missing = [] if run.model.config else ["model"]
     wanted = "whether the script trains an adapter" if run.in_terminal else "lora_rank (0: all weights) or a profile"
     missing += [] if run.lora_rank is not None else [wanted]
-    if missing:
-        return None, f"missing: {', '.join(missing)}"
     try:
+        missing += ["the GPU (--gpu t4)" if run.in_terminal else "the GPU (gpu='t4')"] * run.on_unknown_gpu
+        if missing:
+            return None, f"missing: {', '.join(missing)}"
         if run.fails(wrong_type, out_of_range):
             return None, "fix the arguments first"
         return _computed(run, model_sizes(run.model.config)), ""
@@ -100,7 +101,7 @@ def _products(run: PlannedRun, dtype: str) -> str:
     if run["fp16"] or run.bf16:
         return "float16" if run["fp16"] else "bfloat16"
     gemma = "gemma" in run.model.name.lower() and run.backend == "unsloth"
-    return "float16" if gemma and not run.on_cpu and run.gpu.capability < AMPERE else dtype
+    return "float16" if gemma and run.older_than_ampere else dtype
 
 
 def _with_vllm(run: PlannedRun, memory: Memory) -> Memory:

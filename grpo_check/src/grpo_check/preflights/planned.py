@@ -40,6 +40,7 @@ _OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
 
 #: The release from which ``trl grpo`` adds the ``model_init_kwargs`` of a file to its own, instead of dropping them.
 KEEPS_INIT_KWARGS = "1.15.0"
+_AMPERE = 8.0  # compute capability
 
 
 @runtime_checkable
@@ -59,7 +60,8 @@ class PlannedRun:
 
     Attributes:
         values: the arguments as they were given; ``given`` has those of `GRPOConfig` that can be used.
-        gpu: the GPU of the run; None for a CPU.
+        gpu: the GPU of the run; None for a CPU, or if it is not known.
+        gpu_named: whether the run's GPU or CPU was named, or this machine has a GPU.
         unread: why what a config file names could not be looked at, by what rules need: ``rows`` or ``tokenizer``.
         bad_rows: why files of rows cannot be read.
         unknown: arguments that a script passes, without showing their values.
@@ -75,6 +77,7 @@ class PlannedRun:
     heldout: "Rows | None" = None
     rewards: Sequence | None = None
     gpu: Gpu | None = None
+    gpu_named: bool = True
     load_in_4bit: bool | None = None
     lora_rank: int | None = None
     dtype: str | None = None
@@ -132,13 +135,23 @@ class PlannedRun:
     @property
     def on_cpu(self) -> bool:
         """Whether the run will use no GPU."""
-        return self.gpu is None or bool(self["use_cpu"])
+        return bool(self["use_cpu"]) or (self.gpu is None and not self.on_unknown_gpu)
+
+    @property
+    def on_unknown_gpu(self) -> bool:
+        """Whether the arguments are for a GPU, and neither the caller nor this machine says for which."""
+        return not self.gpu_named and not self["use_cpu"] and bool(self.bf16 or self["fp16"])
+
+    @property
+    def older_than_ampere(self) -> bool:
+        """Whether the run's GPU is known to have no bf16 and no FlashAttention 2."""
+        return not self.on_cpu and self.gpu is not None and self.gpu.capability < _AMPERE
 
     @property
     def elsewhere(self) -> bool:
         """Whether the GPU is not one of this machine's, so that what is installed here says nothing."""
         if self.gpu is None:
-            return False
+            return self.on_unknown_gpu
         name = re.compile(rf"{re.escape(self.gpu.name)}(?!\w)")  # nvidia-smi adds more: NVIDIA A100-SXM4-40GB
         return not any(name.match(one.name) for one in find_gpus())
 
@@ -253,7 +266,9 @@ def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None
     _check_given({"arguments": arguments, "profile": profile, **settings})
     of_profile = {name: vars(profile)[name] for name in _OF_PROFILE} if profile else {}
     known = of_profile | {name: value for name, value in settings.items() if value is not None}
-    known["gpu"] = _find_gpu(known.get("gpu"), profile)
+    named = known.get("gpu")
+    known["gpu"] = _find_gpu(named, profile)
+    known["gpu_named"] = bool(named or profile or known["gpu"])
     known["processes"] = known.get("processes") or _world_size()
     known["dtype"] = dtype_name(known.get("dtype"))
     model = known.get("model", NO_MODEL)
