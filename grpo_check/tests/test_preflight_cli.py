@@ -111,6 +111,14 @@ def test_a_missing_file_is_one_sentence(name, message, folder):
         read_config_file(Path(name))
 
 
+def test_arguments_that_a_trainer_saved_as_json_are_read_as_json(folder):
+    (folder / "training_args.json").write_text('{"adam_epsilon": 1e-08, "fsdp": [], "use_cpu": true, "bf16": false}')
+    assert not preflight_file(folder / "training_args.json").findings
+    (folder / "training_args.json").write_text('{"adam_epsilon": 1e-08')
+    with pytest.raises(CourseError, match="is not valid JSON"):
+        preflight_file(folder / "training_args.json")
+
+
 def test_a_sound_file_is_ok(folder):
     report = preflight_file(folder / "sound.yaml")
     assert report.ok and not report.codes, str(report)

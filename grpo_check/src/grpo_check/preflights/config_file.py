@@ -11,6 +11,7 @@ of ``accelerate launch``. The file becomes a mapping, the mapping becomes `Value
 rewards that they name these become a `PlannedRun`.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,9 +60,10 @@ def read_config_file(path: Path) -> dict:
         near = [other.name for other in path.parent.glob("*.y*ml")]
         raise CourseError(f"There is no file {str(path)!r}.{did_you_mean(path.name, near)}")
     try:
-        config = load_yaml(path) if path.suffix != ".toml" else tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise CourseError(f"{path} is not valid TOML: {error}.") from error
+        loads = {".toml": tomllib.loads, ".json": json.loads}.get(path.suffix)  # YAML reads JSON's 1e-05 as a text
+        config = loads(path.read_text(encoding="utf-8")) if loads else load_yaml(path)
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise CourseError(f"{path} is not valid {path.suffix[1:].upper()}: {error}.") from error
     except UnicodeDecodeError as error:
         raise CourseError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from error
     except yaml.YAMLError as error:

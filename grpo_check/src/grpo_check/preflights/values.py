@@ -14,7 +14,7 @@ LARGEST = 10**15
 #: Numbers that may be infinite; they then clip nothing.
 _MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
 #: What `GRPOConfig` and `ModelConfig` accept beyond their hints.
-ALSO = {"scale_rewards": bool, "max_completion_length": float, "lora_target_modules": str}
+ALSO = {"scale_rewards": bool, "max_completion_length": float, "lora_target_modules": str, "fsdp": bool | list}
 #: Words that argparse, as transformers sets it up, reads as a switch.
 _SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
