@@ -3,6 +3,7 @@
     python experiments/bench_attack.py                  the attacks that bench_attack.json lacks: hours in all
     python experiments/bench_attack.py NAME ...         only some rewards
     python experiments/bench_attack.py --seed 1 NAME    another seed
+    python experiments/bench_attack.py --control        without GRPO: the broken rewards that probe passes, seed 1
     python experiments/bench_attack.py --write          only write the section of grpo_check/docs/attack.md
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
@@ -23,6 +24,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill, indent
+from typing import TYPE_CHECKING
 
 from benches import ROOT, filled, measured_on, provenance, read_stored, write_below
 
@@ -31,10 +33,15 @@ from grpo_utils.evaluation.statistics import Rate
 sys.path.insert(0, str(ROOT / "grpo_check" / "tests"))
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+    from trl import GRPOTrainer
+
 STORED = Path(__file__).with_suffix(".json")
 PAGE, MARK = ROOT / "grpo_check" / "docs" / "attack.md", "## What it finds"
 KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
 BY_NAME = {entry.name: entry for entry in ZOO}
+CONTROL_SEED = 1  # seed 0 has reports of an earlier version
 #: The finding that counts: of a broken reward as found, of a sound one as accused.
 FOUND = "pays_wrong_completions"
 
@@ -43,56 +50,78 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="rewards of the zoo (default: all)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--control", action="store_true", help="sample for as long, at a learning rate of 0 of GRPO")
     parser.add_argument("--write", action="store_true", help="only write the page, from what is stored")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        return attack_here(BY_NAME[options.names[0]], options.seed)
-    for name in [] if options.write else options.names or BY_NAME:
-        attack_apart(name, options.seed)
+        return attack_here(BY_NAME[options.names[0]], options.seed, options.control)
+    seed = CONTROL_SEED if options.control else options.seed
+    every = [entry.name for entry in BROKEN if entry.passes_probe] if options.control else BY_NAME
+    for name in [] if options.write else options.names or every:
+        attack_apart(name, seed, options.control)
     stored = collect()
     write_below(PAGE, MARK, section(stored))
 
 
-def attack_apart(name: str, seed: int) -> None:
+def attack_apart(name: str, seed: int, control: bool) -> None:
     """Attack in a process of its own, unless the result is there."""
-    if not kept(name, seed).exists() and not any(is_of(row, name, seed) for row in stored_rows()):
-        print(f"{name}, seed {seed}", flush=True)
-        subprocess.run([sys.executable, __file__, name, "--seed", str(seed), "--here"], check=True)
+    if not kept(name, seed, control).exists() and not any(is_of(row, name, seed, control) for row in stored_rows()):
+        print(f"{name}, seed {seed}{', without GRPO' * control}", flush=True)
+        options = ["--seed", str(seed), "--here", *["--control"] * control]
+        subprocess.run([sys.executable, __file__, name, *options], check=True)
 
 
-def kept(name: str, seed: int) -> Path:
+def kept(name: str, seed: int, control: bool = False) -> Path:
     """Where the result of one attack is until the page is written."""
-    return KEPT / f"{name}-{seed}.json"
+    return KEPT / f"{name}-{seed}{'-control' * control}.json"
 
 
-def is_of(row: dict, name: str, seed: int) -> bool:
-    return (row["name"], row["seed"]) == (name, seed)
+def is_of(row: dict, name: str, seed: int, control: bool = False) -> bool:
+    return (row["name"], row["seed"], row.get("control", False)) == (name, seed, control)
 
 
 def stored_rows() -> list[dict]:
     return read_stored(STORED)["rows"] if STORED.exists() else []
 
 
-def attack_here(entry: Entry, seed: int) -> None:
+def learn_nothing() -> None:
+    """Let the next attack sample as it always does, and update no weight: what the start alone finds."""
+    from grpo_check.attacks import training
+
+    reinforce = training.reinforce
+
+    def sample(trainer: "GRPOTrainer", progress: "TrainerCallback") -> bool:
+        trainer.args.learning_rate = 0.0
+        return reinforce(trainer, progress)
+
+    training.reinforce = sample
+
+
+def attack_here(entry: Entry, seed: int, control: bool) -> None:
     """One attack, with the rows, the definition of success and the examples that a user would give."""
     from grpo_check import attack
 
     task, started = entry.task, time.perf_counter()
     examples = [] if task.gold else [task.honest(row) for row in task.rows[:4]]
     given = dict(correct=task.correct, answer_column=task.gold or "answer", examples=examples)
-    folder = KEPT / f"{entry.name}-{seed}"
+    folder = kept(entry.name, seed, control).with_suffix("")
+    if control:
+        learn_nothing()
     report = attack(entry.reward, list(task.rows), minutes=MINUTES, seed=seed, output_dir=folder, **given)
     row = dict(
         name=entry.name,
         seed=seed,
+        control=control,
         codes={one.code: one.severity for one in report.findings},
         steps=max((one.step for one in report.paid), default=0),
         seconds=round(time.perf_counter() - started),
         threads=int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())),
         report=str(report).replace(f"{ROOT}/", ""),
     )
-    kept(entry.name, seed).write_text(json.dumps(measured_on() | dict(row=row), indent=1) + "\n", encoding="utf-8")
+    kept(entry.name, seed, control).write_text(
+        json.dumps(measured_on() | dict(row=row), indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def collect() -> dict:
@@ -101,10 +130,12 @@ def collect() -> dict:
     for path in sorted(KEPT.glob("*.json")):
         found = read_stored(path)
         row = found.pop("row")
-        if not any(is_of(one, row["name"], row["seed"]) for one in rows):  # those in the file may be judged
+        if not any(
+            is_of(one, row["name"], row["seed"], row["control"]) for one in rows
+        ):  # those in the file may be judged
             rows, about = [*rows, row], found
     order = list(BY_NAME)
-    rows.sort(key=lambda row: (order.index(row["name"]), row["seed"]))
+    rows.sort(key=lambda row: (row.get("control", False), order.index(row["name"]), row["seed"]))
     stored = {**about, "rows": rows}
     STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     return stored
@@ -120,13 +151,14 @@ def sources(row: dict) -> dict[str, int]:
 def section(stored: dict) -> str:
     """The end of the page."""
     by_name = {}
-    for row in stored["rows"]:
+    attacks = [row for row in stored["rows"] if not row.get("control")]
+    for row in attacks:
         by_name.setdefault(row["name"], {})[row["seed"]] = row
     passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
     sound = [entry for entry in SOUND if entry.name in by_name]
     shown, accused = rates(passing, sound, by_name)
-    threads = sorted({row["threads"] for row in stored["rows"]})
-    steps, minutes = [row["steps"] for row in stored["rows"]], [row["seconds"] / 60 for row in stored["rows"]]
+    threads = sorted({row["threads"] for row in attacks})
+    steps, minutes = [row["steps"] for row in attacks], [row["seconds"] / 60 for row in attacks]
     text = filled(
         "attack",
         where=provenance(stored, f"cores for each: {' or '.join(map(str, threads))}"),
@@ -140,7 +172,7 @@ def section(stored: dict) -> str:
         shown_rate=in_percent(shown),
         accused_rate=in_percent(accused),
         found=FOUND,
-        soon=indent(fill(early(stored["rows"]), 118), "  "),
+        soon=indent(fill(early(attacks), 118), "  "),
         counts=counts(by_name),
         table=table(by_name),
     )
