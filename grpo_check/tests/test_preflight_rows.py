@@ -59,10 +59,26 @@ def test_a_leak_is_the_same_prompt_and_answer(row, leaks):
     assert [one.code for one in found] == ["leak"] * leaks
 
 
+@pytest.mark.parametrize(
+    ("row", "conflicts"),
+    [
+        (ROWS[0] | {"answer": "2000"}, True),
+        (ROWS[0] | {"answer": f" {ROWS[0]['answer']} "}, False),
+        (ROWS[0] | {"answer": None}, False),
+        ({"prompt": OTHER, "answer": "2000"}, False),
+    ],
+    ids=["another answer", "the same with blanks", "no answer", "another system prompt"],
+)
+def test_two_answers_to_one_prompt_are_a_conflict(row, conflicts):
+    found = list(of_rows.conflicting_answers(plan({}, train=[*ROWS, row])))
+    assert [one.code for one in found] == ["conflicting_answers"] * conflicts
+    assert not conflicts or (f"1 of {len(ROWS)} prompts" in found[0].what and "'2000'" in found[0].what)
+
+
 def test_equal_questions_about_different_images_are_no_leak():
     rows = [{**row, "prompt": ROWS[0]["prompt"], "answer": "yes", "image": n} for n, row in enumerate(ROWS)]
     report = check(train=rows, heldout=rows[:4])
-    assert not report.codes & {"leak", "duplicates"} and "images are not compared" in str(report)
+    assert not report.codes & {"leak", "duplicates", "conflicting_answers"} and "images are not compared" in str(report)
 
 
 @pytest.mark.parametrize(

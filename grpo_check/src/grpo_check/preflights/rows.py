@@ -442,6 +442,31 @@ def duplicates(run: PlannedRun) -> Iterator[Finding]:
 
 
 @rule(
+    "warning",
+    "training rows with the same prompt and different gold answers",
+    why="no completion satisfies both rows, so the policy is paid for one answer and then for another.",
+    fixes=("correct or drop one of them; if both are right, make the gold answer a list of both.",),
+    example={"train": [*ASKED, {**ASKED[0], "answer": "none"}]},
+)
+def conflicting_answers(run: PlannedRun) -> Iterator[Finding]:
+    """The comparison ignores case and spaces. Rows with images are not compared, nor answers that no reward reads."""
+    columns = columns_of(run.train)
+    is_read = run.rewards is None or run.unread_rewards or reads_answers(run, run.functions)
+    if not run.train or run.answer_column not in columns or IMAGES & {*columns} or not is_read:
+        return
+    indices, answers = first(run.train, MOST_COMPARED), {}
+    golds = column(run.train, run.answer_column, indices)
+    for prompt, gold in zip(column(run.train, "prompt", indices), golds, strict=True):
+        if prompt and not _is_blank(gold):
+            answers.setdefault(key(prompt), {}).setdefault(key("", gold), gold)
+    several = {prompt: [*found.values()] for prompt, found in answers.items() if len(found) > 1}
+    if several:
+        prompt, (one, other, *_) = next(iter(several.items()))
+        what = f"{len(several)} of {len(answers)} prompts have more than one gold answer"
+        yield found(f"{what}: {_shorten(prompt)} has {_shorten(one, 30)} and {_shorten(other, 30)}.")
+
+
+@rule(
     "error",
     "held-out prompts that are also in the training rows",
     why="there the evaluation would measure memorization. The comparison ignores case and spaces.",
