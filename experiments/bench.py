@@ -153,7 +153,8 @@ def pooled(runs: list[Run]) -> str:
         summaries = [run.report[key] for run in runs]
         right = sum(round(summary["accuracy"] * summary["n"]) for summary in summaries)
         shares.append(f"{Rate(right, sum(summary['formed'] for summary in summaries))} {key}")
-    return f"Over all seeds, correct among the correctly formatted: {', and '.join(shares)}."
+    shown = ", and ".join(shares)
+    return f"Over all seeds, as if all answers were independent, correct among the correctly formatted: {shown}."
 
 
 def costs(runs: list[Run]) -> str:
@@ -204,7 +205,8 @@ def steps_section(steps: list[list[Run]]) -> str:
 {where_measured(steps[0][0].report)}
 
 The same lesson with other numbers of steps, seed 0. The learning rate falls linearly to zero in each. Seconds are
-processor seconds from kernel start to report. The profile's number of steps was chosen from this table.
+processor seconds from kernel start to report. The profile's number of steps was chosen from this table, on the
+held-out prompts that lesson 03 reports on.
 
 {tables}
 """

@@ -11,8 +11,8 @@ written, so several of these commands can run at once, each on cores of its own.
 
 A finding may name another fault than the one that its author built into a reward. So one reader, who does not know the
 faults, says what each report shows; a second compares that with the fault that the zoo records, and ``"shows_fault"``
-and ``"by_policy"`` (true or false) are written into the rows of bench_attack.json. If the policy wrote such a completion,
-``"first_step"`` is the first step in which it did.
+and ``"by_policy"`` (true or false) are written into the rows of bench_attack.json. If the policy wrote such a
+completion, ``"first_step"`` is the first step in which it did.
 """
 
 import argparse

@@ -329,6 +329,17 @@ Accuracy on addition after {", ".join(map(str, STEPS))} steps, with one seed aft
 """
 
 
+def greedily(rows: list[dict], case: str) -> str:
+    """Of a case, the greedy accuracy of the teacher and of each student with each seed."""
+    seeds = NEW_SEEDS if case == "new task" else SEEDS
+    of = [row for row in rows if row["case"] == case and row["seed"] in seeds]
+    teachers = {row["seed"]: row["teacher"]["greedy"] for row in of if "teacher" in row}
+    found = {"the teacher": [teachers[seed] for seed in seeds]}
+    found |= {arm: [row["greedy"] for row in of if row["arm"] == arm] for arm in MEASURED[case] if arm != OWN}
+    said = "; ".join(f"{who} {', '.join(f'{one:.2f}' for one in values)}" for who, values in found.items())
+    return f"- {TITLES[case]}: {said}"
+
+
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
@@ -349,6 +360,7 @@ def section(stored: dict) -> str:
         seeds=len(SEEDS),
         new_seeds=len(NEW_SEEDS),
         tables="\n".join(table(rows, case) for case in CASES),
+        greedily="\n".join(greedily(rows, case) for case in CASES),
         early_rate=EARLY_RATE,
         early=early_text(rows),
         own=own_text(rows),

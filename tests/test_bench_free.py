@@ -59,13 +59,14 @@ def test_a_choice_is_measured_on_development_rows_before_the_first_cell_that_nee
         assert {CELLS[n].split for n in choices} == {"dev"} and {CELLS[n].split for n in users} == {"test"}
 
 
-def test_the_best_choice_is_the_first_with_the_most_right_answers(empty):
+def test_the_best_choice_has_the_most_right_answers_and_of_these_the_most_right_fields(empty):
     for rate, greedy in (("2e-4", "0010"), ("6e-4", "1110")):
-        store(Cell(arms.sft_name(200), choice=rate), greedy)
+        store(Cell(arms.sft_name(200), choice=rate), greedy, fields=0.5)
     with pytest.raises(ValueError, match="not measured on development rows yet: 2e-3"):
         arms.best_rate()
-    store(Cell(arms.sft_name(200), choice="2e-3"), "0111")
-    assert arms.best_rate() == "6e-4"
+    for fields, best in ((0.5, "6e-4"), (0.6, "2e-3")):
+        store(Cell(arms.sft_name(200), choice="2e-3"), "0111", fields=fields)
+        assert arms.best_rate() == best
 
 
 def test_a_cell_is_stored_when_it_ends_and_not_before(empty, monkeypatch):

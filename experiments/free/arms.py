@@ -41,7 +41,7 @@ def careful(cell: Cell) -> Answerer:
 
 
 def best(arm: str, choices: list[str]) -> str:
-    """The choice with the most right answers on development rows, the first of several.
+    """The choice with the most right answers on development rows; of several, the one with the most right fields.
 
     Raises:
         ValueError: a choice was not measured yet.
@@ -49,7 +49,7 @@ def best(arm: str, choices: list[str]) -> str:
     tried = {choice: finished(Cell(arm, choice=choice)) for choice in choices}
     if missing := [choice for choice, found in tried.items() if found is None]:
         raise ValueError(f"{arm}: not measured on development rows yet: {', '.join(missing)}")
-    return max(choices, key=lambda choice: tried[choice]["greedy"].count("1"))
+    return max(choices, key=lambda choice: (tried[choice]["greedy"].count("1"), tried[choice]["fields"]))
 
 
 def best_rate() -> str:

@@ -115,6 +115,6 @@ def tried(arm: str, choices: Sequence[str]) -> list[str]:
     lines = []
     for choice in choices:
         found = finished(Cell(arm, choice=choice))
-        right = f"{found['greedy'].count('1')} of {len(found['greedy'])}" if found else NOT_YET
-        lines.append(f"- {choice}: {right}")
+        right = f"{found['greedy'].count('1')} of {len(found['greedy'])}, fields {found['fields']:.2f}" if found else ""
+        lines.append(f"- {choice}: {right or NOT_YET}")
     return lines

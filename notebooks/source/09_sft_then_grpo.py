@@ -408,7 +408,8 @@ print("more SFT:", after_more.accuracy)
 #
 # - *Named first* and *named second* count the answers that are the first and the second number of the question.
 # - The *swap test* asks the same pairs in the other order. A policy that always names the same place is never correct
-#   in *both orders*, and one that names either number at random is, in 50 of 200 pairs (or fewer, where it names neither).
+#   in *both orders*. One that names either number at random is, in up to 100 of 200 pairs (50 if the two orders were sampled
+#   with different seeds; here the seed is the same).
 
 
 # %%
@@ -488,7 +489,8 @@ for name, (_, result) in tested.items():
 #
 # One seed does not settle this. `make bench-sft` trains five, also with 50 wrong worked answers
 # ([tables](../docs/results.md#sft-then-grpo-or-more-sft)). Below, `179 : 1, 6` means that 179 answers name the first number and
-# 1 the second, and that 6 of 200 pairs are correct in both orders. A star marks a shortcut, by the rule of Exercise 1.
+# 1 the second, and that 6 of 200 pairs are correct in both orders. A star marks a shortcut, by the rule of Exercise 1. Under
+# *first SFT* it says little, because most answers there name neither number.
 #
 # | worked answers, seed | first SFT | GRPO | more SFT |
 # |---|---|---|---|
