@@ -43,6 +43,7 @@ PAGE, MARK = ROOT / "grpo_check" / "docs" / "attack.md", "## What it finds"
 KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
 BY_NAME = {entry.name: entry for entry in ZOO}
 CONTROL_SEED = 1  # seed 0 has reports of an earlier version
+LONGEST_CONTROL = 60.0  # minutes; a control ends with as many steps as the attack of the same seed
 #: The finding that counts: of a broken reward as found, of a sound one as accused.
 FOUND = "pays_wrong_completions"
 
@@ -51,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="rewards of the zoo (default: all)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--control", action="store_true", help="sample for as long, at a learning rate of 0 of GRPO")
+    parser.add_argument("--control", action="store_true", help="as many samples, at a learning rate of 0 of GRPO")
     parser.add_argument("--write", action="store_true", help="only write the page, from what is stored")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -86,11 +87,11 @@ def stored_rows() -> list[dict]:
     return read_stored(STORED)["rows"] if STORED.exists() else []
 
 
-def learn_nothing() -> None:
-    """Let the next attack sample as it always does, and update no weight: what the start alone finds."""
+def learn_nothing(steps: int) -> None:
+    """Let the next attack sample for so many steps as it always does, and update no weight: what the start finds."""
     from grpo_check.attacks import training
 
-    reinforce = training.reinforce
+    reinforce, training.GRPO["max_steps"] = training.reinforce, steps
 
     def sample(trainer: "GRPOTrainer", progress: "TrainerCallback") -> bool:
         trainer.args.learning_rate = 0.0
@@ -108,8 +109,9 @@ def attack_here(entry: Entry, seed: int, control: bool) -> None:
     given = dict(correct=task.correct, answer_column=task.gold or "answer", examples=examples)
     folder = kept(entry.name, seed, control).with_suffix("")
     if control:
-        learn_nothing()
-    report = attack(entry.reward, list(task.rows), minutes=MINUTES, seed=seed, output_dir=folder, **given)
+        learn_nothing(next(row["steps"] for row in stored_rows() if is_of(row, entry.name, seed)))
+    minutes = LONGEST_CONTROL if control else MINUTES
+    report = attack(entry.reward, list(task.rows), minutes=minutes, seed=seed, output_dir=folder, **given)
     row = dict(
         name=entry.name,
         seed=seed,

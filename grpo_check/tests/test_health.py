@@ -340,6 +340,16 @@ def test_a_gradient_of_zero_in_every_entry_is_an_error_however_often_is_logged(s
     assert finding.code == "no_gradient" and finding.seen.startswith("grad_norm is 0")
 
 
+def test_steps_of_which_most_have_no_gradient_are_a_warning():
+    """With one group per step, a gradient of exactly zero is a step that was wasted."""
+    rows = changed(
+        flat(80), grad_norm=lambda i: 0.0 if i % 5 else 0.1, frac_reward_zero_std=lambda i: float(i % 5 > 0) / 2
+    )
+    finding = diagnose(rows)[0]
+    assert (finding.code, finding.severity) == ("no_gradient", "warning") and "in 64 of 80 entries" in finding.seen
+    assert "no_gradient" not in codes(changed(rows, grad_norm=lambda i: 0.0 if i % 2 else 0.1))
+
+
 def constant_in(steps: int, **mean) -> list[dict]:
     """A run with a reward that gives all completions of a step the same score."""
     return changed(healthy(steps), rewards__f__std=0.0, **mean)

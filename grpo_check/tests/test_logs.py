@@ -127,6 +127,13 @@ def page() -> str:
     return f"<div><progress value='40'></progress><table border='1'>{rows}</table><p>done</p></div>"
 
 
+def lines(start: str, between: str = "=") -> str:
+    """What a callback of one's own prints, in which the step stands before the metrics."""
+    named = [[f"{name}{between}{value:.6f}" for name, value in entry.items() if name != "step"] for entry in OLD]
+    said = [f"{start.format(step=entry['step'])}{' '.join(each)}" for entry, each in zip(OLD, named, strict=True)]
+    return "\n".join(said)
+
+
 def notebook(*outputs: dict) -> str:
     cells = [{"cell_type": "markdown", "source": ["# Train"]}]
     cells += [{"cell_type": "code", "source": "trainer.train()", "outputs": [output]} for output in outputs]
@@ -152,6 +159,19 @@ FORMS = {
         40,
     ),
     "a notebook with printed lines": (notebook({"output_type": "stream", "text": printed().splitlines(True)}), 40),
+    "a list under a name of one's own": (json.dumps({"total_steps": 40, "steps": OLD}), 40),
+    "a list for each metric": (json.dumps({name: [entry[name] for entry in OLD] for name in NAMES}), 40),
+    "lines of a callback": (lines("[Step {step}] "), 40),
+    "lines in a notebook with a table of losses": (
+        notebook(
+            {
+                "output_type": "display_data",
+                "data": {"text/html": ["<table><tr><th>Step</th><th>Loss</th></tr></table>"]},
+            },
+            {"output_type": "stream", "text": lines("step {step}/40: ", ": ").splitlines(True)},
+        ),
+        40,
+    ),
     "printed": (printed(), 40),
     "printed by transformers 5": (printed(quoted), 40),
     "printed in several lines": (printed(pprint.pformat), 40),
@@ -291,6 +311,35 @@ SHORT = log_of(
     3, kl=1.2, frac_reward_zero_std=1.0, completions__clipped_ratio=0.8, grad_norm=lambda step: math.nan,
     rewards__accuracy__mean=0.0, rewards__accuracy__std=0.0,
 )  # fmt: skip
+
+
+def test_the_lines_of_verl_are_read_under_trls_names(tmp_path):
+    file = tmp_path / "train.log"
+    line = "(main_task pid=7)\x1b[0m step:{} - actor/kl_loss:0.001 - critic/score/mean:{} - response_length/mean:{} - "
+    line += "response_length/clip_ratio:0.250 - actor/grad_norm:1.08"
+    file.write_text("\n".join(line.format(step, step / 40, 300 - 5 * step) for step in range(1, 31)))
+    log = read_history(read_log(file))
+    assert log.step == 30 and log.values("reward")[:2] == [0.025, 0.05] and log.clipped[0] == 0.25
+    assert log.values("kl")[0] == 0.001 and log.values("completions/mean_length")[-1] == 150
+
+
+def test_a_share_of_correct_answers_beside_the_rewards_is_known():
+    rows = [
+        {"train/global_step": step, "train/reward": 0.5 + step / 90, "train/accuracy": step / 40} for step in range(40)
+    ]
+    assert codes(rows) == ["healthy"]
+    assert "accuracy 0.0" in diagnose(rows)[0].seen
+    (only,) = diagnose([{"step": 1000, "reward": 0.49, "accuracy": 0.99}])
+    assert (
+        only.code == "healthy" and "one entry, which shows no trend" in only.seen and "accuracy 0.99;" not in only.seen
+    )
+
+
+def test_completions_that_all_have_one_length_were_cut_off():
+    rows = [{"step": step, "reward": 0.2, "completion_length": 256.0} for step in range(1, 41)]
+    assert codes(rows)[0] == "all_truncated"
+    assert "all_truncated" not in codes([row | {"completion_length": 256.0 - row["step"] % 2} for row in rows])
+    assert "all_truncated" not in codes([row | {"completions/clipped_ratio": 0.0} for row in rows])
 
 
 def test_what_a_few_rows_show_is_said_though_they_are_too_few():

@@ -9,8 +9,9 @@ from math import isfinite
 from grpo_core.training.measuring import wilson_interval
 
 from ..logs.log import Log
+from ..logs.names import is_share_right
 from . import limits
-from .trends import clearest_rise, rises, share_right, sigmas, span
+from .trends import clearest_rise, last, rises, share_right, sigmas, span
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,10 @@ def is_favorable(log: Log) -> bool:
 
 
 def is_high(log: Log, name: str) -> bool:
-    """Whether half of what a reward can pay is earned now; what it can pay is known from its spreads alone."""
+    """Whether half of what a reward can pay is earned now; what it can pay is known from its spreads. A share pays 1."""
     means, spreads = log.scores(name)
+    if not spreads and is_share_right(name):
+        return last(means) >= limits.HALF
     return bool(spreads) and share_right(means, spreads) >= limits.HALF
 
 

@@ -149,9 +149,11 @@ def matters(change: float, means: Sequence[float], spreads: Sequence[float]) -> 
 def span(values: Sequence[float], at: int = 0) -> str:
     """From first to last, in words; the two means never share a value.
 
-    >>> span([1.0, 2.0])
-    '1 -> 2'
+    >>> span([1.0, 2.0]), span([1.0])
+    ('1 -> 2', '1')
     """
+    if len(values) == 1:
+        return f"{values[0]:.3g}"
     few = ends(values)
     return f"{fmean(values[at : at + few]):.3g} -> {fmean(values[-few:]):.3g}"
 

@@ -19,7 +19,7 @@ from .names import metric_of
 #: What the readers here can read, for a message.
 READABLE = (
     "a trainer_state.json or a folder with one, JSON, JSON lines, a CSV file (a chart or the history of W&B), a "
-    "notebook with its outputs, the table that a notebook shows, and the dictionaries that a trainer printed"
+    "notebook with its outputs, the table that a notebook shows, and the dictionaries or lines that a trainer printed"
 )
 #: A dictionary; the first one may have been copied without its bracket.
 _ENTRY = re.compile(r"(?:\{|\A)[^{}]*\}")
@@ -28,6 +28,11 @@ _PAIR = re.compile(r"""(['"])([^'"{}]{1,200})\1\s*:\s*(?:(['"])([^'"{}]*)\3|([-+
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 #: The bar of the trainer, which no other bar is, because they have a description: ``5%|▌    | 5/100 [00:34<07:28``.
 _BAR = re.compile(r"(?:^|[\r\n}])[ ]*(?:Train:[ ]*)?\d{1,3}%\|[^|\r\n]*\|[ ]*(\d+)/(\d+)[ ]\[")
+#: ``loss=0.01``, and verl's ``critic/score/mean:0.41``.
+_IN_LINE = re.compile(r"(?<![\w/.])([A-Za-z][\w/@%.-]{0,100})\s?[=:]\s?([-+]?\d[\d.eE+-]{0,30}|[-+]?(?:nan|inf)\b)")
+#: ``[Step 12] …``, ``step 12/100: …``.
+_STEP_OF_LINE = re.compile(r"\bstep[ =:#]{0,3}(\d{1,9})\b", re.IGNORECASE)
+_LONGEST_LINE = 20_000
 #: One of these is in all that a trainer prints about a step.
 _OF_A_TRAINER = {"loss", "reward", "learning_rate", "grad_norm"}
 #: The smallest and the largest value among several runs, in W&B's export of a chart.
@@ -57,15 +62,34 @@ def entries_in(text: str, name: str) -> list[dict]:
 
 
 def _of_json(found: object, name: str) -> list[dict]:
-    """The entries in JSON: a trainer's state, a list of entries, one entry, or a notebook."""
+    """The entries in JSON: a trainer's state, a list of entries under any name, one entry, columns, or a notebook."""
     if isinstance(found, dict):
         if isinstance(found.get("cells"), list):
             return _best(*_outputs_of(found), name)
-        found = found.get("log_history", [found])
+        found = found.get("log_history") or _rows_of(found) or [found]
     is_log = isinstance(found, list) and all(map(_is_dict, found))
     if is_log and (len(found) != 1 or _is_of_trainer(found[0])):
         return found
     raise CourseError(f"{name!r} is JSON, but contains no log. {_readable()}")
+
+
+def _rows_of(found: dict) -> list[dict]:
+    """The entries that a script of one's own saved: a list of dictionaries under some name, or a list for each metric.
+
+    >>> _rows_of({"steps": [{"step": 1, "reward": 0.5}], "total": 1})
+    [{'step': 1, 'reward': 0.5}]
+    >>> _rows_of({"step": [1, 2], "reward": [0.5, 0.75]})
+    [{'step': 1, 'reward': 0.5}, {'step': 2, 'reward': 0.75}]
+    """
+    lists = {name: value for name, value in found.items() if isinstance(value, list)}
+    tables = [value for value in lists.values() if all(map(_is_dict, value)) and any(map(_has_reward, value))]
+    if tables:
+        return max(tables, key=len)
+    if not _has_reward(lists):
+        return []
+    length = len(next(value for name, value in lists.items() if metric_of(name)[0] == "reward"))
+    columns = {name: value for name, value in lists.items() if len(value) == length}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _json_lines(text: str) -> list[dict]:
@@ -113,7 +137,7 @@ def _best(texts: Sequence[str], pages: Sequence[str], name: str) -> list[dict]:
     Raises:
         CourseError: none finds anything.
     """
-    found = [_of_html(pages), _of_tables(texts, name), _of_printed("\n".join(texts))]
+    found = [_of_html(pages), _of_tables(texts, name), _of_printed("\n".join(texts)), _of_lines(texts)]
     most = max(found, key=lambda entries: (sum(map(_has_reward, entries)), len(entries)))
     if most:
         return most
@@ -127,7 +151,7 @@ def _readable() -> str:
 
 
 def _has_reward(entry: dict) -> bool:
-    return any(metric_of(key)[0] == "reward" for key in entry)
+    return any(isinstance(key, str) and metric_of(key)[0] == "reward" for key in entry)
 
 
 def _is_of_trainer(entry: dict) -> bool:
@@ -250,6 +274,21 @@ def _of_printed(text: str) -> list[dict]:
     if steps := _steps_of_bars(text, [at for entry, at in found if _has_reward(entry)]):
         rewarded = iter(steps)
         return [entry | {"step": next(rewarded)} if _has_reward(entry) else entry for entry in entries]
+    return entries
+
+
+def _of_lines(texts: Sequence[str]) -> list[dict]:
+    """The lines that give a reward and other metrics by name, as a callback of one's own or verl prints them.
+
+    >>> _of_lines(["[Step 2] loss=0.01 reward=0.5 kl=0.0", "step:3 - critic/score/mean:0.410 - actor/lr:0.000"])[0]
+    {'loss': '0.01', 'reward': '0.5', 'kl': '0.0', 'step': '2'}
+    """
+    entries = []
+    for line in (line for text in texts for line in _COLOR.sub("", text).splitlines() if len(line) <= _LONGEST_LINE):
+        pairs = {} if "{" in line else dict(_IN_LINE.findall(line))
+        if len(pairs) > 1 and _has_reward(pairs):
+            step = _STEP_OF_LINE.search(line)
+            entries.append(pairs | ({"step": step[1]} if step else {}))
     return entries
 
 

@@ -6,20 +6,43 @@ from functools import lru_cache
 #: The metrics that are read, and the other names that they have. The first of them that an entry has counts.
 SPELLINGS = {
     # W&B has its own count of steps; ms-swift writes "5/100"; a notebook's table has a column "Step".
-    "step": ("global_step", "step", "Step", "global_step/max_steps", "iteration", "trainer/global_step", "_step"),
+    "step": (
+        "global_step",
+        "training/global_step",
+        "step",
+        "Step",
+        "global_step/max_steps",
+        "iteration",
+        "trainer/global_step",
+        "_step",
+    ),
     "loss": ("loss", "Training Loss"),
-    "reward": ("reward", "mean_reward", "reward_mean", "reward/mean"),
+    "reward": (
+        *("reward", "mean_reward", "reward_mean", "reward/mean", "avg_reward"),
+        *("critic/score/mean", "critic/rewards/mean", "critic_score_mean", "critic_rewards_mean"),  # verl
+    ),
     "reward_std": ("reward_std", "reward/std"),
-    "completions/clipped_ratio": ("completions/clipped_ratio", "clipped_ratio", "truncation_rate", "truncated_ratio"),
+    "completions/clipped_ratio": (
+        *("completions/clipped_ratio", "clipped_ratio", "truncation_rate", "truncated_ratio"),
+        *("response_length/clip_ratio", "response_length_clip_ratio"),  # verl
+    ),
     "completions/mean_length": (
         *("completions/mean_length", "completion_length"),  # TRL until 0.16; Unsloth has both
         *("mean_completion_length", "completion_length_mean"),
+        *("response_length/mean", "response_length_mean"),  # verl
     ),
-    "entropy": ("entropy", "entropy/mean"),  # ms-swift
+    "entropy": ("entropy", "entropy/mean", "actor/entropy", "actor/entropy_loss"),  # ms-swift, verl
+    "kl": ("kl", "actor/kl_loss", "actor_kl_loss"),
+    "grad_norm": ("grad_norm", "actor/grad_norm", "actor_grad_norm"),
+    "learning_rate": ("learning_rate", "actor/lr"),
 }
 _KNOWN = {name: (metric, rank) for metric, names in SPELLINGS.items() for rank, name in enumerate(names)}
 #: The mean of a reward in TRL until 0.16, without its ``/mean``.
 _REWARD = re.compile(r"rewards/[^/]+")
+#: Shares of correct answers that a trainer of one's own logs beside its rewards.
+_SHARE_RIGHT = re.compile(
+    r"(?:train_|mean_|batch_)?(?:accuracy|acc|correct|correct_rate|exact_match|pass@1|(?:solve|solved|success|pass)_rate|solved%?)"
+)
 #: The words of each kind of reward; the first kind with a word of the name counts.
 _KIND_WORDS = (
     ("penalty", "penalty punish punishment overlong repetition copyright"),
@@ -54,14 +77,27 @@ def metric_of(name: str) -> tuple[str, int]:
     """The name of a metric in TRL, and how many spellings count before this one.
 
     >>> metric_of("train/reward"), metric_of("rewards / f / mean"), metric_of("Step")
-    (('reward', 0), ('rewards/f/mean', 0), ('step', 2))
+    (('reward', 0), ('rewards/f/mean', 0), ('step', 3))
+    >>> metric_of("train/accuracy")  # as a reward with weight 0
+    ('rewards/accuracy/mean', 2)
     """
     plain = "/".join(map(str.strip, name.split("/"))).removeprefix("train/")  # W&B; a notebook's table has spaces
     if plain.startswith("eval/"):
         plain = f"eval_{plain[5:]}"
-    return (
-        (f"{plain}/mean", 1) if _REWARD.fullmatch(plain) else _KNOWN.get(plain) or _KNOWN.get(plain.lower(), (plain, 0))
-    )
+    if _REWARD.fullmatch(plain):
+        return f"{plain}/mean", 1
+    if is_share_right(plain):
+        return f"rewards/{plain}/mean", 2
+    return _KNOWN.get(plain) or _KNOWN.get(plain.lower(), (plain, 0))
+
+
+def is_share_right(name: str) -> bool:
+    """Whether a metric is a share of correct answers, from 0 to 1, by its name.
+
+    >>> is_share_right("accuracy"), is_share_right("accuracy_reward")
+    (True, False)
+    """
+    return _SHARE_RIGHT.fullmatch(name.lower()) is not None
 
 
 def kind_of(name: str) -> str:

@@ -93,12 +93,17 @@ def _pays_cut_off(log: Log, at: int) -> str:
     symptom=ENDLESS,
     hides=(UNPAID, LENGTH),
     # Some completions of a young run end, so the policy may soon learn to be brief.
-    early=lambda log: log.steps < limits.TREND_STEPS and min(log.values("completions/clipped_ratio", 5)) < 1.0,
+    early=lambda log: log.steps < limits.TREND_STEPS and min(log.values("completions/clipped_ratio", 5), default=0) < 1,
     example=log_of(20, completions__clipped_ratio=0.95),
 )
 def all_truncated(log: Log) -> Iterator[Finding]:
     """Nearly all completions are cut off, and not fewer over time; if more room does not help, it is `no_eos`."""
     clipped, with_room = log.values("completions/clipped_ratio", 5), log.checked("ended_with_room")[-1:]
+    lengths = log.values("completions/mean_length")
+    if not clipped and len(lengths) >= limits.SAME_LENGTHS and 1 < max(lengths) == min(lengths):
+        yield found(
+            seen=f"the mean length is {lengths[0]:g} tokens in each of {len(lengths)} entries, so it is the limit"
+        )
     if not clipped or fmean(clipped) < limits.CLIPPED or _is_recovering(log):
         return
     never = max(log.values("completions/max_terminated_length"), default=1.0) == 0

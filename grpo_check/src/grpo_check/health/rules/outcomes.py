@@ -83,11 +83,12 @@ def unchecked(log: Log) -> Iterator[Finding]:
 def _looked_at(log: Log) -> str:
     """What the rows show, whether or not they are enough for a verdict."""
     rewards = log.values("reward")
-    few = ends(rewards)
+    few, rows = ends(rewards), len(log.entries)
     compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
     mean = f"mean reward {rewards[0]:.3g}" if rewards else "no finite reward"
     mean = f"mean reward {span(rewards)} ({compared})" if len(rewards) > 1 else mean
-    said = [f"{'evaluations alone, ' * log.of_evaluation}{mean}", correctness_of(log).said]
+    said = [f"{'one entry, which shows no trend; ' * (rows == 1)}{'evaluations alone, ' * log.of_evaluation}{mean}"]
+    said += [correctness_of(log).said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
     cut, moved = last(log.clipped or [0.0]), max(log.values("kl"), default=0.0)
     said += [f"{cut:.0%} of the latest completions cut off"] if cut >= limits.CUT_SAID else []

@@ -184,6 +184,8 @@ def no_gradient(log: Log) -> Iterator[Finding]:
     spread = log.values("reward_std")[-1:]
     if said and not _at_top(log):
         yield found(seen=said + (f"; reward_std over the batch is {spread[0]:.3g}" if spread else ""))
+    elif not said and (half := _half_have_none(log)) and not _at_top(log):
+        yield found("most steps have no gradient", seen=half, severity="warning")
 
 
 def is_tied(log: Log) -> bool:
@@ -200,6 +202,15 @@ def _gradient_is_zero(log: Log) -> bool:
     if without < max(limits.WINDOW, log.entries_covering(limits.FEWEST_STEPS)) or any(log.values("kl")):
         return False
     return fmean(log.tied[-without:] or [0.0]) ** without <= limits.TIED_BY_CHANCE
+
+
+def _half_have_none(log: Log) -> str:
+    """In how many entries the gradient is exactly zero, if in most of them, and no KL term pulls."""
+    norms = log.values("grad_norm")
+    without = norms.count(0.0)
+    if len(norms) < limits.TIED_STEPS or 2 * without <= len(norms) or any(log.values("kl")):
+        return ""
+    return f"grad_norm is 0 in {without} of {len(norms)} entries, {fmean(log.tied or [0.0]):.0%} of all groups tied"
 
 
 def _nearly_all_tie(log: Log) -> str:
