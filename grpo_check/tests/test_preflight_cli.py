@@ -421,8 +421,24 @@ def test_a_value_that_two_sections_set_differently_is_not_checked(folder, no_lab
 
 def test_keys_of_open_r1_are_one_finding_next_to_others(folder, no_lab):
     more = "system_prompt: Think.\ndataset_prompt_column: problem\nbenchmarks: []\nwarmup_ratio: 0.1"
-    keys = [one for one in report_on(folder, more).errors if one.code == "unknown_argument"]
-    assert len(keys) == 2 and "system_prompt, dataset_prompt_column, benchmarks" in keys[1].what
+    report = report_on(folder, more, rewards=("tag_count", "mine.py:right"))
+    assert report.ok and {"unknown_argument", "reward_not_found"} <= report.codes
+    (keys,) = (one for one in report.findings if one.code == "unknown_argument")
+    assert "system_prompt, dataset_prompt_column, benchmarks, warmup_ratio (removed from TRL)" in keys.what
+
+
+def test_of_a_sweep_the_first_values_are_checked(folder, no_lab):
+    (folder / "sweep.yaml").write_text(
+        "program: train.py\nmethod: grid\nparameters:\n  num_generations: {values: [7, 8]}\n  style: {value: short}\n"
+        "  use_cpu: {value: true}\n  bf16: {value: false}\n  learning_rate: {min: 1.0e-6, max: 1.0e-5}\n"
+    )
+    report = preflight_file(folder / "sweep.yaml")
+    assert [one.code for one in report.errors] == ["batch"] and "style not at all" in str(report)
+
+
+def test_a_switch_that_is_off_is_no_text_of_the_wrong_type(folder, no_lab):
+    assert report_on(folder, "resume_from_checkpoint: false").ok
+    assert not report_on(folder, "save_strategy: false").ok
 
 
 def test_a_file_of_rows_that_cannot_be_read_stops_no_other_check(folder, no_lab):

@@ -272,7 +272,12 @@ def test_a_broken_contract_is_named(reward, code):
 
 
 #: What shows a fault that depends on what is asked for.
-GIVEN = {"dead": {"tags": TAGS}, "word_salad": {"examples": ["In osmosis, water passes a membrane."]}}
+GIVEN = {
+    "dead": {"tags": TAGS},
+    "word_salad": {"examples": ["In osmosis, water passes a membrane."]},
+    "unpaid_example": {"examples": ["<answer>42</answer>"]},
+    "pays_changed_example": {"examples": ['["Mac", "Windows"]']},
+}
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ def is_favorable(log: Log) -> bool:
 
 
 def is_high(log: Log, name: str) -> bool:
-    """Whether half of what a reward can pay is earned now; what it can pay is known from its spreads. A share pays 1."""
+    """Whether half of what a reward can pay is earned now; its spreads show what it can pay, and a share pays 1."""
     means, spreads = log.scores(name)
     if not spreads and is_share_right(name):
         return last(means) >= limits.HALF

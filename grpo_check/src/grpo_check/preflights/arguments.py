@@ -345,13 +345,15 @@ def batch(run: PlannedRun) -> Iterator[Finding]:
         return
     sizes = [str(number) for number in range(2, min(completions, _LARGEST_GROUP) + 1) if completions % number == 0]
     least = size // math.gcd(size, steps * run.processes)
-    on = f" x {run.processes} processes" if run.processes > 1 else ""
+    on = f" x {run.processes} processes" if run.processes > 1 else ", on one process"
     what = (
         f"{completions} completions (per_device_train_batch_size {each} x steps_per_generation {steps}{on}) "
         f"are not divisible by num_generations={size}."
     )
     fixes = [f"set num_generations to one of {', '.join(sizes)}."] if sizes else []
     fixes.append(f"set per_device_train_batch_size={least} or a multiple of it.")
+    if several := size // math.gcd(size, each * steps) if run.processes == 1 else 0:
+        fixes.append(f"or train on {several} processes, or a multiple of {several}.")
     if run.backend == "unsloth" and run["steps_per_generation"] is None:
         why = f"Unsloth then sets per_device_train_batch_size to num_generations ({size}), which takes more memory."
         yield found(what, *fixes, why=why, severity="warning")

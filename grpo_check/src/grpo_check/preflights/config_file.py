@@ -232,13 +232,38 @@ def _config_of(path: Path, name: object) -> dict:
 
 
 def _read_yaml(path: Path, changes: dict) -> _Source:
-    """A config file: of ``trl grpo``, or with sections of one's own."""
+    """A config file: of ``trl grpo``, with sections of one's own, or a sweep of W&B."""
     config = read_config_file(path)
     require("preflight", OF_A_RUN)
-    values, of_launch, notes = values_of(config, changes)
+    of_sweep = _first_of_sweep(config)
+    values, of_launch, notes = values_of(of_sweep or config, changes)
+    if of_sweep:
+        own = [name for name in values.given if name not in values.hints]
+        values = replace(values, given={name: values.given[name] for name in values.given if name not in own})
+        unchecked = f"; {', '.join(own)} not at all" if own else ""
+        notes = (f"a sweep of W&B: of each parameter, only the first value was checked{unchecked}", *notes)
     loading = _loading(values, of_launch, not notes)
     names_none = not notes and values.given.get("reward_funcs") == []
     return _Source(values, values.usable.get("model_name_or_path") or "", loading, names_none, notes=notes)
+
+
+def _first_of_sweep(config: dict) -> dict:
+    """Each parameter of a sweep of W&B with its first value; nothing for any other config.
+
+    >>> _first_of_sweep({"method": "grid", "parameters": {"seed": {"value": 1}, "beta": {"values": [0.0, 0.1]}}})
+    {'seed': 1, 'beta': 0.0}
+    """
+    parameters = config.get("parameters")
+    if "method" not in config or not isinstance(parameters, dict):
+        return {}
+    first = {}
+    for name, choice in parameters.items():
+        for key in ("value", "values", "min"):
+            if isinstance(choice, dict) and key in choice:
+                value = choice[key]
+                first[name] = value[0] if key == "values" and isinstance(value, list) and value else value
+                break
+    return first
 
 
 def _loading(values: Values, of_launch: dict, for_trl: bool) -> dict:

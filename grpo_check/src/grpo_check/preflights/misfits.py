@@ -61,27 +61,25 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     values = run.values
     what, why = ("a key that trl grpo knows", _UNKNOWN_KEY) if values.from_yaml else ("an argument of GRPOConfig", "")
     shown = (*values.given, *(name for name in run.unknown if not name.startswith("**") and name != "num_processes"))
-    unknown = {name: _advice(values, name) for name in shown if name not in values.hints}
-    of_open_r1 = [name for name in unknown if values.from_yaml and name in OF_OPEN_R1]
-    others = [name for name in unknown if name not in of_open_r1]
-    strange = [name for name in others if not unknown[name]]
-    of_a_script = others if values.from_yaml and _is_for_a_script(values, others, strange) else []
-    for name in [name for name in others if name not in of_a_script]:
-        guess = did_you_mean(str(name), values.hints, SIMILAR)
-        yield found(f"{name!r} is not {what}.", unknown[name] or f"correct or remove it.{guess}", why=why)
-    if of_open_r1:
-        fix = "remove them for trl grpo. If open-r1's script reads this file, only the other findings count."
-        yield found(f"trl grpo does not know {', '.join(of_open_r1)}; open-r1's script does.", fix, why=_UNKNOWN_KEYS)
-    if of_a_script:
-        fix = "if trl grpo reads this file and no script of your own, correct or remove them."
-        named = ", ".join(in_trl(name, values.hints) for name in of_a_script)
+    unknown = [name for name in shown if name not in values.hints]
+    if is_for_a_script(values):
+        whose = "open-r1's script" if {*unknown} & OF_OPEN_R1 else "a script of your own"
+        named = ", ".join(in_trl(name, values.hints) for name in unknown)
+        fix = f"if trl grpo reads this file, and not {whose}, correct or remove them."
         yield found(f"trl grpo does not know the keys {named}.", fix, why=_UNKNOWN_KEYS, severity="warning")
+        return
+    for name in unknown:
+        guess = did_you_mean(str(name), values.hints, SIMILAR)
+        yield found(f"{name!r} is not {what}.", _advice(values, name) or f"correct or remove it.{guess}", why=why)
 
 
-def _is_for_a_script(values: Values, others: list[str], strange: list[str]) -> bool:
-    """Whether unknown keys are the settings of a script of one's own: several, of which one is no typo."""
-    of_trl = [name for name in others if name in REMOVED or did_you_mean(str(name), values.hints, SIMILAR)]
-    return len(strange) >= _FEWEST_OF_A_SCRIPT or len(others) - len(of_trl) > 1
+def is_for_a_script(values: Values) -> bool:
+    """Whether a config file is for another script than TRL's: open-r1's, or one with several settings of its own."""
+    unknown = [name for name in values.given if name not in values.hints]
+    strange = [name for name in unknown if not _advice(values, name)]
+    of_trl = [name for name in unknown if name in REMOVED or did_you_mean(str(name), values.hints, SIMILAR)]
+    several = len(strange) >= _FEWEST_OF_A_SCRIPT or len(unknown) - len(of_trl) > 1
+    return values.from_yaml and (several or bool(OF_OPEN_R1 & {*unknown}))
 
 
 def _advice(given: Values, name: str) -> str:
@@ -110,6 +108,10 @@ def wrong_type(run: PlannedRun) -> Iterator[Finding]:
     values = run.values
     for name, number in {} if values.from_yaml else values.numbers.items():
         yield found(f"{name}={values.given[name]!r} is a string.", f"write {name}={_written(number)} instead.")
+    for name, value in values.usable.items():
+        if isinstance(value, list) and (ends := [one for one in value if isinstance(one, str) and one.endswith(",")]):
+            what = f"{name} has {ends[0]!r}, whose comma would be a part of the name."
+            yield found(what, "separate the names with blanks alone.", why="there is nothing of this name.")
     for name in values.misfits:
         value, hint = values.known[name], values.hints[name]
         wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in kinds_of(hint)))

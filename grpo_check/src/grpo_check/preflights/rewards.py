@@ -18,6 +18,7 @@ from ..probes.probing import probe
 from ..probes.signatures import PROVIDED, missing_columns, parameters_of, signatures
 from ..rule import Rule, adding_to, found
 from .columns import meant_by
+from .misfits import is_for_a_script
 from .planned import PlannedRun, UnreadReward, is_model, name_of, once
 from .rows import answer_text, column, columns_of, first, reads_answers, renaming
 
@@ -59,9 +60,10 @@ def no_rewards(run: PlannedRun) -> Iterator[Finding]:
     example={"rewards": [UnreadReward("my_rewards.right", "There is no 'right' in my_rewards.")]},
 )
 def reward_not_found(run: PlannedRun) -> Iterator[Finding]:
-    """Each such reward is a finding, and the other checks go on without it."""
+    """Each such reward is a finding, and the other checks go on without it. Another script may have a registry."""
+    severity = "warning" if is_for_a_script(run.values) else ""
     for reward in run.unread_rewards:
-        yield found(reward.what, *filter(None, [reward.fix]))
+        yield found(reward.what, *filter(None, [reward.fix]), severity=severity)
 
 
 @rule(

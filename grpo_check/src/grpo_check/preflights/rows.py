@@ -31,7 +31,7 @@ _MOST_LABELS = 12
 IMAGES = {"image", "images"}
 #: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
 ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
-SOME = [row | {"answer": f"{row['answer']}.{n}"} for row in ASKED for n in range(2)]
+SOME = [{"prompt": [{"role": "user", "content": f"And {n}?"}], "answer": f"{n}.5"} for n in range(16)]
 NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
 
 RULES: list[Rule] = []
@@ -457,7 +457,7 @@ def conflicting_answers(run: PlannedRun) -> Iterator[Finding]:
     indices, answers = first(run.train, MOST_COMPARED), {}
     golds = column(run.train, run.answer_column, indices)
     for prompt, gold in zip(column(run.train, "prompt", indices), golds, strict=True):
-        if prompt and not _is_blank(gold):
+        if prompt and not _is_blank(gold) and not _is_failure(gold):
             answers.setdefault(key(prompt), {}).setdefault(key("", gold), gold)
     several = {prompt: [*found.values()] for prompt, found in answers.items() if len(found) > 1}
     if several:

@@ -21,6 +21,10 @@ _OF_TOOLS = {
     r"\bllamafactory-cli\b": "LLaMA-Factory",
     r"\baxolotl(?: train|\.cli)": "axolotl",
 }
+#: What shows another tool in a command that starts it indirectly, as in a container.
+_INSIDE = {r"\bactor_rollout_ref\.|\bverl\.trainer\b|\balgorithm\.adv_estimator\b": "verl", **_OF_TOOLS}
+#: A line that is a comment. Its backslash at the end continues nothing.
+_COMMENT = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
 _OF_TRL = re.compile(r"\btrl grpo\b|\btrl/scripts/grpo\.py\b|\btrl\.scripts\.grpo\b")
 #: Where the output of a command goes: ``> log``, ``2>&1``, ``&>> log``.
 _REDIRECTION = re.compile(r"(?<![^\s;|&])(?:\d|&)?>{1,2}[ \t]*&?[ \t]*[^\s;|&]+")
@@ -56,21 +60,34 @@ def read_shell(path: Path, names: Collection[str]) -> Command:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} cannot be read: {error}.") from error
-    commands = list(_commands(text))
+    commands = list(_commands(_COMMENT.sub("", text)))
     for words in commands:
         program = " ".join(words[: _first_option(words)])
         if tool := next((name for pattern, name in _OF_TOOLS.items() if re.search(pattern, program)), ""):
-            raise CourseError(
-                f"{path} starts {tool}, and this check reads arguments of TRL; docs/other-trainers.md maps them."
-            )
+            raise _of_tool(path, tool)
     found = [_command(words, at) for words in commands if (at := _program(words)) is not None]
     known = [(len({*one.options, *one.unknown} & {*names, "config"}), one) for one in found]
     most = max((count for count, _ in known), default=0)
     if most:
         return [one for count, one in known if count == most][-1]
+    if tool := next((name for pattern, name in _INSIDE.items() if re.search(pattern, text)), ""):
+        raise _of_tool(path, tool)
+    own = next((one for one in found if one.options), None)
+    if own:
+        options = ", ".join(f"--{name}" for name in [*own.options][:3])
+        raise CourseError(
+            f"{path} starts a program with options of its own ({options}, …), none of which is an argument of TRL's "
+            "GRPOConfig, so nothing was checked. If that program builds a GRPOConfig, pass the program instead."
+        )
     raise CourseError(
         f"{path} has no command such as 'python train.py --learning_rate 1e-6 …'. Pass the config file or the training "
         "script that it starts."
+    )
+
+
+def _of_tool(path: Path, tool: str) -> CourseError:
+    return CourseError(
+        f"{path} starts {tool}, and this check reads arguments of TRL; docs/other-trainers.md maps them."
     )
 
 

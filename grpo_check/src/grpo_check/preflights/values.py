@@ -87,7 +87,8 @@ class Values:
     def _fits(self, name: str, value: object) -> bool:
         """Whether a value has the type of its argument; None takes the place of no number that has a default."""
         missing = value is None and self.defaults.get(name) is not None and kinds_of(self.hints[name]) <= {int, float}
-        return _fits(value, self.hints[name]) and not missing
+        off = value is False and name in self.defaults and self.defaults[name] is None  # "not set", as None is
+        return (off or _fits(value, self.hints[name])) and not missing
 
 
 def _is_beyond(name: str, value: object) -> bool:

@@ -19,6 +19,8 @@ NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 SINGLE = ("number", "json", "text", "choice")
 #: A longer text, or one with tags in it, stands in no list of answers.
 _LONGEST_IN_A_LIST = 40
+#: Characters of a text in which JSON is looked for, and how many changes of it are tried.
+_LONGEST_JSON, _MOST_CHANGES = 4_000, 12
 #: Signs that a text is a program.
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
 
@@ -105,6 +107,8 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
         wrong |= {"several answers": f"{before} or {gold} or {after}"}
     if kind == "text":
         wrong |= _wrong_signs(gold)
+    if fraction := re.search(r"(\d+)/(\d+)(?=\D*$)", gold):
+        wrong |= {"another denominator": f"{gold[: fraction.start(2)]}{int(fraction[2]) + 1}{gold[fraction.end(2) :]}"}
     return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
 
 
@@ -238,6 +242,40 @@ def _wrong_json(gold: str) -> dict[str, str]:
         **wrong,
         "a key twice": f"{cut}, {json.dumps(key)}: {json.dumps(other)}}}",
     }
+
+
+def changed_json(text: str) -> list[tuple[str, str]]:
+    """A text with one change in its JSON, if it has some: an item or a key left out, another value.
+
+    >>> changed_json('Here: {"name": "Bob", "tags": ["a", "b"]}')[0]
+    ('another name', 'Here: {"name": "B", "tags": ["a", "b"]}')
+    >>> [what for what, _ in changed_json('["Mac", "Linux"]')], changed_json("no JSON")
+    (['its last item left out'], [])
+    """
+    found = re.search(r"[\[{].*[\]}]", text[:_LONGEST_JSON], re.DOTALL)
+    try:
+        value = parse_json(found[0]) if found else None
+    except ValueError:
+        return []
+    changes: dict[str, object] = {}
+    if isinstance(value, list) and len(value) > 1:
+        changes["its last item left out"] = value[:-1]
+    for key, one in value.items() if isinstance(value, dict) else ():
+        if isinstance(one, str) and len(one) > 1:
+            changes[f"another {key}"] = value | {key: one[0]}
+        elif isinstance(one, list) and len(one) > 1:
+            changes[f"the last of {key} left out"] = value | {key: one[:-1]}
+        if len(value) > 1:
+            changes[f"no {key}"] = {name: other for name, other in value.items() if name != key}
+    write = json.dumps if (found or [""])[0].isascii() else _unescaped
+    return [
+        (what, text[: found.start()] + write(changed) + text[found.end() :])
+        for what, changed in [*changes.items()][:_MOST_CHANGES]
+    ]
+
+
+def _unescaped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _other_value(value: object) -> object:

@@ -72,10 +72,23 @@ def _called(found: object, target: Target, name: str) -> tuple[Callable, str]:
     if not callable(found):
         raise CourseError(f"{name!r} in {target.where} is a {type(found).__name__}, which cannot be called.")
     given, named = target.arguments
-    reward = found(*given, **named)
+    reward = _one_of(found(*given, **named), target)
     if not callable(reward):
         raise CourseError(f"{target} returns a {type(reward).__name__}, not a function.")
     return reward, f"made by {name}{target.call}"
+
+
+def _one_of(made: object, target: Target) -> object:
+    """The reward that a call returns, also of several in a list, a tuple or a dictionary."""
+    several = list(made.values()) if isinstance(made, dict) else made
+    if not isinstance(several, list | tuple) or not several or not all(map(callable, several)):
+        return made
+    if target.place is None and len(several) > 1:
+        named = (f"{target}[{place}] ({getattr(one, '__name__', '?')})" for place, one in enumerate(several[:10]))
+        raise CourseError(f"{target} returns {len(several)} rewards. Name one of them: {', '.join(named)}.")
+    if (target.place or 0) >= len(several):
+        raise CourseError(f"{target}: the call returns {len(several)} rewards, numbered from 0.")
+    return several[target.place or 0]
 
 
 def _instance(found: type, target: Target, name: str) -> Callable:

@@ -5,6 +5,8 @@
 ('rewards.py', 'get_cosine_reward', ((0.0,), {'most': 1.0}))
 >>> parse_target("my_package.rewards.my_reward").where
 'my_package.rewards'
+>>> parse_target("rewards.py:make(2)[1]").place
+1
 >>> parse_target("train.ipynb").name
 ''
 """
@@ -27,6 +29,7 @@ class Target:
         where: the path of a file, or a module.
         name: the name in it; with a dot for the method of a class; empty if the target names a file alone.
         call: the arguments in parentheses, as they were written, or an empty text.
+        place: which reward of several that the call returns, from 0; None for the only one.
         is_file: whether ``where`` is a path.
     """
 
@@ -34,11 +37,13 @@ class Target:
     name: str
     call: str = ""
     is_file: bool = True
+    place: int | None = None
 
     def __str__(self) -> str:
         """The target as it is written."""
         sign = ":" if self.is_file else "."
-        return f"{self.where}{sign if self.name else ''}{self.name}{self.call}"
+        place = "" if self.place is None else f"[{self.place}]"
+        return f"{self.where}{sign if self.name else ''}{self.name}{self.call}{place}"
 
     @property
     def arguments(self) -> tuple[tuple, dict] | None:
@@ -63,17 +68,19 @@ class Target:
 def parse_target(text: str) -> Target:
     """A target in its parts; some of them may be empty, and no file is looked at."""
     if found := _FILE.fullmatch(text):
-        name, call = _name_and_call(found["what"] or "")
-        return Target(found["where"], name, call)
-    name, call = _name_and_call(text)
+        name, call, place = _name_and_call(found["what"] or "")
+        return Target(found["where"], name, call, place=place)
+    name, call, place = _name_and_call(text)
     sign = ":" if ":" in name or name.endswith((".py", ".ipynb")) else "."
     where, _, name = name.rpartition(sign)
-    return Target(where, name, call, is_file=sign == ":")
+    return Target(where, name, call, is_file=sign == ":", place=place)
 
 
-def _name_and_call(text: str) -> tuple[str, str]:
+def _name_and_call(text: str) -> tuple[str, str, int | None]:
+    """The name, the arguments, and the place behind them: ``make(2)[1]`` is the second reward that the call returns."""
     name, sign, rest = text.partition("(")
-    return name, sign + rest
+    place = re.search(r"\)\[(\d{1,3})\]$", rest)
+    return (name, sign + rest[: place.start() + 1], int(place[1])) if place else (name, sign + rest, None)
 
 
 def file_of(text: str) -> Path | None:

@@ -64,6 +64,23 @@ def dead(completions, answer, **kwargs):
     return [1.0 if match and int(match[1]) == gold else 0.0 for match, gold in zip(found, answer)]
 
 
+def unpaid_example(completions, **kwargs):
+    """A closing tag was forgotten, so a second opening one is asked for."""
+    return [1.0 if re.search(r"<answer>[^<]+<answer>", completion_text(c)) else 0.0 for c in completions]
+
+
+def pays_changed_example(completions, **kwargs):
+    """The share of the listed items that are right, so leaving out a doubtful one pays."""
+    said = [re.findall(r'"([^"]*)"', completion_text(c)) for c in completions]
+    return [sum(one in ("Mac", "Linux") for one in items) / len(items) if items else 0.0 for items in said]
+
+
+def unpaid_long(completions, answer, **kwargs):
+    """The limit counts characters, and was meant for tokens."""
+    scores = correctness_reward(completions, answer)
+    return [score if len(completion_text(c)) < 300 else 0.0 for c, score in zip(completions, scores)]
+
+
 def wrong_beats_right(completions, answer, **kwargs):
     """Any text that contains the gold answer is paid, such as 142 for 42."""
     return [1.0 if gold and gold in completion_text(c) else 0.0 for c, gold in zip(completions, answer)]

@@ -12,6 +12,8 @@ from .rules import RULES
 
 #: Where the example of the user is the only completion that is paid well.
 _ONLY_EXAMPLE = "nothing else is paid as much, so little was tried"
+#: Rules that compare the scores of several batches, which a reward that is relative to its batch does not keep.
+ACROSS_BATCHES = ("farmable", "length_farm")
 #: Findings that are a fact about the reward, which the first line tells in half a sentence.
 FACTS = ("chat_only", "string_only", "untagged")
 
@@ -34,8 +36,10 @@ def judge(trials: list[Trial]) -> ProbeReport:
 def _findings(trial: Trial) -> list[Finding]:
     """Apply the rules; where nothing else can be tested, only those that say why."""
     findings: list[Finding] = []
+    relative = bool(trial.observed["order_dependent"] or trial.observed["mixes_groups"])
     for rule in RULES:
         able = rule.code in OBSERVED if trial.not_judged else rule.code in STOPPING or not trial.stopped
+        able = able and not (relative and rule.code in ACROSS_BATCHES)
         if able and not {one.code for one in findings} & {*rule.unless}:
             findings += rule(trial)[: rule.most]
     return [replace(one, subject=trial.name) for one in findings]

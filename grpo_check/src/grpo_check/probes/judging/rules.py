@@ -12,6 +12,7 @@ from ...findings import Finding
 from ...rule import Rule, adding_to, found
 from ..matrix import Case
 from ..report import shown
+from ..signatures import columns_read
 from ..trying.discovery import texts_in_code
 from ..trying.trial import OBSERVED, ROUNDING, Scored, Trial
 from . import examples
@@ -20,6 +21,8 @@ from .rows import Row, alike, answered_rows, best, near, rows_of, worst
 
 #: Wrong numbers that no tolerance reaches.
 FAR = ("far below", "far above", "another number")
+#: Words of a completion whose reasoning is still of a usual length.
+LONG_WORDS = 200
 #: Why an equal score is only a note where the weighted sum of all rewards tells right from wrong.
 PARTIAL = "it does not tell right from wrong; only the weighted sum of all rewards does."
 
@@ -161,6 +164,48 @@ def _tags_in_code(trial: Trial) -> list[str]:
     """The opening tags in the texts and patterns of a reward's code."""
     texts = texts_in_code(trial.reward)
     return [*dict.fromkeys(tag for text in texts for tag in re.findall(r"<[a-zA-Z_]{2,30}>", text))]
+
+
+@rule(
+    "error",
+    "a reward that pays your example no more than a text without an answer, while it pays other completions",
+    why="what you ask the model to write earns nothing, so it is trained to write something else.",
+    fixes=("compare the two completions: which tag, place or notation does the reward look for?",),
+    unless=("dead",),
+    example=examples.unpaid_example,
+)
+def unpaid_example(trial: Trial) -> Iterator[Finding]:
+    """Your example earns as little as no answer in every row, and a completion in another format earns more."""
+    rows = [row for row in rows_of(trial) if row.get("example") and row.nothing]
+    if not rows or any(row.get("example")[1] > row.nothing[1] + ROUNDING for row in rows):
+        return
+    paid = best(pair for row in rows for pair in row.of("clean", "writing", "long"))
+    own, nothing = rows[0].get("example"), rows[0].nothing
+    if paid and paid[1] > max(own[1], nothing[1]) + ROUNDING:
+        what = f"your example scores {own[1]:g}, a text without an answer {nothing[1]:g}, and this one {paid[1]:g}."
+        yield showing(what, paid[0])
+
+
+@rule(
+    "error",
+    "a reward that pays a change of your example more than the example, or as much although it reads a column "
+    "(a warning): an item or a key left out, another value",
+    why="the policy learns to leave out or to change what it cannot get right.",
+    fixes=("compare the whole answer with what the column holds, and pay nothing for parts that are missing.",),
+    example=examples.pays_changed_example,
+)
+def pays_changed_example(trial: Trial) -> Iterator[Finding]:
+    """JSON in the example is changed in one place. An equal score is a warning only for what reads a column."""
+    given = {*trial.plan.columns[0]} - ({trial.plan.answer_column} if trial.plan.own_golds else set())
+    for row in rows_of(trial):
+        own, changed = row.get("example"), best(pair for pair in row.of("odd") if pair[0].id == "varied")
+        if not own or not changed or not row.nothing or own[1] <= row.nothing[1] + ROUNDING:
+            continue
+        case, score = changed
+        more, as_much = score > own[1] + ROUNDING, score >= own[1] - ROUNDING
+        if more or (as_much and given & {*columns_read(trial.reward)}):
+            what = f"your example scores {own[1]:g}, and {score:g} with {case.what}."
+            yield showing(what, case, severity="" if more else "warning")
 
 
 @rule(
@@ -504,6 +549,28 @@ def too_strict(trial: Trial) -> Iterator[Finding]:
     if refused:
         how = "; ".join(what.removeprefix("correct, ") for what in refused)
         yield showing(f"a correct answer earns nothing in these notations: {how}.", next(iter(refused.values())))
+
+
+@rule(
+    "warning",
+    "a reward that pays a correct answer no more than a wrong one if its reasoning is long, up to 200 words",
+    why="the policy learns not to reason, or to stop before the answer.",
+    fixes=("count tokens rather than characters, or take off only a part of the score.",),
+    unless=("dead",),
+    example=examples.unpaid_long,
+)
+def unpaid_long(trial: Trial) -> Iterator[Finding]:
+    """A correct answer after long reasoning earns what a wrong one earns, and one after short reasoning more."""
+    for row in answered_rows(trial):
+        right, wrong = row.clean, row.usual_wrong
+        if not right or not wrong or right[1] <= wrong[1] + ROUNDING:
+            continue
+        for case, score in sorted(row.of("long"), key=lambda pair: len(pair[0].text)):
+            words = len(case.text.split())
+            if words <= LONG_WORDS and score <= wrong[1] + ROUNDING:
+                size = f"{words} words ({len(case.text)} characters)"
+                yield showing(f"a correct answer scores {right[1]:g}, and {score:g} in a completion of {size}.", case)
+                return
 
 
 @rule(

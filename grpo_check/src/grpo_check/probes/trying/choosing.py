@@ -18,6 +18,9 @@ from .trial import ROUNDING, Trial
 #: character makes a difference between any two texts.
 CLEARLY = 0.02
 
+#: A tag that opens the answer.
+_ANSWER_OPENS = re.compile(r"<[\w-]*(?:answer|solution|final|result|output)[\w-]*>", re.IGNORECASE)
+
 Three = tuple[float | None, float | None, float | None]
 
 
@@ -43,7 +46,7 @@ def choose_form(trial: Trial) -> Plan:
     chosen = options[best]
     told = _stands_out(*scores[best])
     if not plan.asked and (not told or _takes_any_form(trial, chosen, scores[best])):
-        chosen = replace(plan, form=FORMS[0], any_form=True)
+        chosen = replace(plan, form=shown[0] if shown and told else FORMS[0], any_form=True)
     chosen = replace(chosen, told=told)
     wrong = [(_three_texts(option)[1], three[1]) for option, three in zip(options, scores, strict=True)]
     paid = [(case, score) for case, score in wrong if score is not None and not math.isnan(score)]
@@ -51,16 +54,18 @@ def choose_form(trial: Trial) -> Plan:
 
 
 def _shown_by(examples: Sequence[str], golds: Sequence[str]) -> list[Form]:
-    """The formats of examples that contain a gold answer, as the text before and after its last place.
+    """The formats of examples that contain a gold answer (72 for 72.0), as the text before and after its last place.
 
     >>> _shown_by(['{"label": "neutral", "score": 0.8}'], ["positive", "neutral"])[0].write("", "positive")
     '{"label": "positive", "score": 0.8}'
     """
     found = []
     for text in examples:
-        for gold in golds:
+        for gold in dict.fromkeys(name for one in golds for name in (one, re.sub(r"(?<=\d)\.0+$", "", one))):
             places = [*re.finditer(rf"(?<!\w){re.escape(gold)}(?!\w)", text)] if text != gold else []
             for place in places[-1:]:  # what leads to it must not name it, or a wrong answer would be right before
+                if _ANSWER_OPENS.search(text, place.end()):  # a number in the reasoning, such as countdown's target
+                    continue
                 before = re.sub(rf"(?<!\w){re.escape(gold)}(?!\w)", "?", text[: place.start()])
                 found.append(BareForm("", "", before, text[place.end() :]))
     return found

@@ -147,12 +147,18 @@ def _gold_column(rewards: list[Callable], columns: dict[str, Sequence], among_gi
     if "answer" in read:
         return "answer"
     asked = [name for name in columns if name in read]
-    asked = [name for name in asked if name in GOLD_COLUMNS] or asked
+    usual = [name for name in asked if name in GOLD_COLUMNS]
+    asked = usual or [name for name in asked if not _is_measure(columns[name])]
     if asked:
         single = len(asked) == 1 and all(isinstance(value, str | int | float) for value in columns[asked[0]])
         return asked[0] if single else ""
     known = sorted(read & set(GOLD_COLUMNS))
     return known[0] if len(known) == 1 else ""
+
+
+def _is_measure(values: Sequence) -> bool:
+    """Whether a column holds numbers, which are a length or a limit if its name is none of a gold answer."""
+    return all(isinstance(value, int | float) for value in values)
 
 
 def _check_columns(rewards: list[Callable], columns: dict[str, Sequence], length: int) -> None:
