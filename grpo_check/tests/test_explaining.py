@@ -127,3 +127,9 @@ def test_a_traceback_of_another_trainer_is_said_to_be_one():
     said = explain(f"{frames}KeyError: 'prompt'\n")
     assert said.startswith("This traceback is of ms-swift") and "TRL: KeyError: 'prompt'" in said
     assert explain(f"{frames}KeyError: 'grpo'\n").startswith("ms-swift: KeyError: 'grpo'")
+
+
+def test_an_error_of_a_parser_before_a_traceback_that_was_cut_off_is_found():
+    pasted = "grpo.py: error: the following arguments are required: --dataset_name/--dataset-name\n"
+    pasted += 'Traceback (most recent call last):\n  File "accelerate", line 10, in <module>\n    sys.exit(main())\n'
+    assert explain(pasted).startswith("TRL: error: the following arguments are required")

@@ -75,6 +75,20 @@ def test_two_answers_to_one_prompt_are_a_conflict(row, conflicts):
     assert not conflicts or (f"1 of {len(ROWS)} prompts" in found[0].what and "'2000'" in found[0].what)
 
 
+def test_a_worked_solution_as_the_gold_is_named_unless_the_reward_splits_it():
+    def splits(completions, answer, **kwargs):
+        return [float(gold.split("####")[1].strip() in str(c)) for c, gold in zip(completions, answer, strict=True)]
+
+    def compares(completions, answer, **kwargs):
+        return [float(gold in str(c)) for c, gold in zip(completions, answer, strict=True)]
+
+    solved = [row | {"answer": f"We add.\n#### {row['answer']}"} for row in ROWS]
+    for rewards, found in ((None, True), ([compares], True), ([splits], False)):
+        of = list(of_rows.worked_solution(plan({}, train=solved, rewards=rewards)))
+        assert [one.code for one in of] == ["worked_solution"] * found
+    assert not list(of_rows.worked_solution(plan({}, train=ROWS)))
+
+
 def test_equal_questions_about_different_images_are_no_leak():
     rows = [{**row, "prompt": ROWS[0]["prompt"], "answer": "yes", "image": n} for n, row in enumerate(ROWS)]
     report = check(train=rows, heldout=rows[:4])

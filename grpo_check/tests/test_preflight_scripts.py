@@ -113,6 +113,13 @@ def test_each_option_of_trl_grpo_must_be_one_of_trl(tmp_path):
         ("trl grpo --config none.yaml --seed 1", "names the config file 'none.yaml', which is not here"),
         ("CUDA_VISIBLE_DEVICES=0 swift rlhf --rlhf_type grpo --model Qwen/Qwen3-0.6B", "starts ms-swift"),
         ("python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo", "starts verl"),
+        (
+            "# --model Qwen \
+swift rlhf --rlhf_type grpo",
+            "starts ms-swift",
+        ),
+        ("docker run x bash -c 'python3 -m recipe.dapo.main actor_rollout_ref.rollout.n=8'", "starts verl"),
+        ("python train.py --base.model Qwen --base.rate 1e-6", "none of which is an argument of TRL's"),
         ("cd run && echo 'train.py", "has no command such as"),
         ("python -c 1", "has no command such as"),
     ],
@@ -120,6 +127,12 @@ def test_each_option_of_trl_grpo_must_be_one_of_trl(tmp_path):
 def test_a_shell_script_without_such_options_is_one_sentence(text, said, tmp_path):
     with pytest.raises(CourseError, match=said):
         preflight_file(script_in(tmp_path, text, "run.sh"))
+
+
+def test_a_comma_behind_a_name_in_a_list_is_an_error(tmp_path):
+    command = 'python train.py --lora_target_modules "q_proj", "v_proj" --use_cpu --bf16 false'
+    report = preflight_file(script_in(tmp_path, command, "run.sh"))
+    assert any("'q_proj,'" in one.what for one in report.errors)
 
 
 def test_what_a_shell_does_with_a_command_is_no_option(tmp_path):

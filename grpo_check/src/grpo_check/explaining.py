@@ -98,7 +98,7 @@ def _explain_text(asked: str) -> str:
     texts = errors(shown) or [shown]
     name = f"{' '.join(texts[0].split())!r:.120}"
     before = find(shown)
-    if before and ":" not in texts[0] and texts != [shown]:  # an exception without a message says nothing
+    if before and (texts == [shown] or ":" not in texts[0]):  # no exception, or one without a message, says nothing
         return "\n\n".join(map(str, before))
     if quoted := next(filter(None, map(quoting, texts)), []):
         said = ["The documentation quotes this text:", *quoted]

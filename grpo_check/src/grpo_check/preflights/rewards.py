@@ -269,7 +269,11 @@ def not_judged(run: PlannedRun) -> dict[str, str]:
     """What a report says about rewards that `probe` could not judge."""
     if not run.functions or why_not_tried(run):
         return {}
-    return {f"what {name} pays for": reason for name, reason in _tried(run).not_judged.items()}
+    here = "the options of grpo-check probe FILE.py:function" if run.in_terminal else "the arguments of probe(…)"
+    return {
+        f"what {name} pays for": f"{reason.rstrip('.')}. These are {here}."
+        for name, reason in _tried(run).not_judged.items()
+    }
 
 
 def notes(run: PlannedRun) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Check the rows: enough of them, all usable, and no held-out row in training."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from grpo_core.training.texts import message_text
 
 from ..findings import Finding
 from ..probes.signatures import read_by_any, signatures
+from ..probes.trying.discovery import texts_in_code
 from ..prompts import has_word, lacks_template
 from ..rule import Rule, adding_to, found
 from .arguments import UNCOUNTED
@@ -319,6 +321,25 @@ def _plain_columns(rows: "Rows | None") -> list[str]:
 def _is_failure(value: object) -> bool:
     text = value[0] if isinstance(value, list) and len(value) == 1 else value
     return isinstance(text, str) and text.strip("[]'\" ").lower() in _FAILURES
+
+
+@rule(
+    "warning",
+    "gold answers that are worked solutions with the answer at their end, after ####",
+    why="a reward that compares whole texts pays no completion, because none repeats the solution word for word.",
+    fixes=("keep what follows ####, or let the reward split the gold answer there.",),
+    example={"train": [row | {"answer": f"One more than {n} is {n + 1}. #### {n + 1}"} for n, row in enumerate(ASKED)]},
+)
+def worked_solution(run: PlannedRun) -> Iterator[Finding]:
+    """As in GSM8K. A reward that has these signs in its code, or reads no gold answer, is not meant."""
+    if any("####" in text for reward in run.functions for text in texts_in_code(reward)):
+        return
+    for said, golds in _golds(run):
+        solved = {n: gold for n, gold in golds.items() if isinstance(gold, str) and re.search(r"\S\s*#### ?\S", gold)}
+        if golds and len(solved) > len(golds) / 2:
+            name = run.answer_column
+            code = f"rows.map(lambda row: {{{name!r}: row[{name!r}].rpartition('####')[2].strip()}})"
+            yield found(_which(said, solved, golds, name), in_words(run, "keep what follows ####", code))
 
 
 @rule(

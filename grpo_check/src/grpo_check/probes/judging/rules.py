@@ -228,7 +228,8 @@ def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
     faults = [one for row in answered_rows(trial) for one in (*_beaten(row, trial.partial), *_preferred(row))]
     for row in answered_rows(trial)[:1]:
         faults += _beaten_elsewhere(row, trial.plan.elsewhere)
-    yield from sorted(faults, key=lambda one: one.severity == "note")  # only the first one is reported
+    worst_first = ("", "error", "warning", "note")  # only the first one is reported
+    yield from sorted(faults, key=lambda one: worst_first.index(one.severity))
 
 
 def _pays_only_the_example(trial: Trial) -> bool:
