@@ -181,7 +181,7 @@ def unpaid_example(trial: Trial) -> Iterator[Finding]:
         return
     paid = best(pair for row in rows for pair in row.of("clean", "writing", "long"))
     own, nothing = rows[0].get("example"), rows[0].nothing
-    if paid and paid[1] > max(own[1], nothing[1]) + ROUNDING:
+    if paid and paid[1] > max(own[1], nothing[1], 0.0) + ROUNDING:  # below 0, all are penalties
         what = f"your example scores {own[1]:g}, a text without an answer {nothing[1]:g}, and this one {paid[1]:g}."
         yield showing(what, paid[0])
 
