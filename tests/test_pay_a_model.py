@@ -103,6 +103,12 @@ def test_the_challenge_can_be_won(opened):
 
 
 @browser.needs_browser
+def test_the_fix_in_the_instructor_guide_helps_in_most_seeds(opened):
+    code = opened.run("REWARDS['A right answer']").replace("includes", "endsWith")
+    assert sum(run["right"] >= 0.9 for run in runs(opened, code, SEEDS)) > SEEDS / 2
+
+
+@browser.needs_browser
 @pytest.mark.parametrize(
     ("code", "learned"),
     [
@@ -339,10 +345,11 @@ while (owner !== Object.prototype) {
   owner = Object.getPrototypeOf(owner)
 }
 let language = ["Object", "Array", "Number", "Boolean", "String", "Symbol", "BigInt", "Date", "RegExp", "JSON", "Math",
-  "Intl", "Map", "Set", "Promise", "undefined", "NaN", "Infinity", "console"]
+  "Intl", "Map", "Set", "Promise", "undefined", "NaN", "Infinity", "console",
+  "TEMPORARY", "PERSISTENT"]  // two numbers that Chromium does not let go
 let more = /Error$|^(parse(Int|Float)|is(NaN|Finite)|(en|de)codeURI(Component)?)$/
 throw new Error("left: " + names.filter((name) => !language.includes(name) && !more.test(name)))"""
-    assert train(opened, code) == "Line 9: Error: left: ."
+    assert train(opened, code) == "Line 10: Error: left: ."
 
 
 @browser.needs_browser
