@@ -39,6 +39,11 @@ html_show_search_summary = False  # it is fetched, which a browser refuses for p
 #: A badge, which is a remote picture with a link. It becomes a text link.
 BADGE = re.compile(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]")
 LINK = re.compile(r"\]\(([\w./-]+)\)")
+#: Pages that are copied as they are, and a link to one. Sphinx would offer the file as a download.
+WHOLE_PAGES = ("pay-a-model.html", "watch-it-cheat.html")
+WHOLE_PAGE = re.compile(rf"\[([^][]*)\]\(((?:[\w.-]+/)*(?:{'|'.join(map(re.escape, WHOLE_PAGES))}))\)")
+#: A link of a whole page to a lesson or a document, which has a page of its own here.
+SOURCE_LINK = re.compile(r'href="([\w./-]+)\.(?:ipynb|md)\b')
 CONTENTS = """
 ```{toctree}
 :hidden:
@@ -80,6 +85,7 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     if name.startswith("notebooks/"):
         source[0] = lesson(relative_links(text).replace(BY_HAND, ""))
         return
+    text = opened_by_a_click(text)
     here = (app.srcdir / name).parent
     source[0] = LINK.sub(lambda link: readme_of_folder(link, here), text)
     if name == root_doc:
@@ -87,6 +93,11 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     if name == "grpo_check/docs/errors":
         source[0] += f"\n{error_tables()}\n"
         app.env.note_dependency(RECORDS)  # a new record is a reason to write the page again
+
+
+def opened_by_a_click(text: str) -> str:
+    """Markdown whose links to whole pages open them."""
+    return WHOLE_PAGE.sub(r'<a href="\2">\1</a>', text)
 
 
 def readme_of_folder(link: re.Match, here: Path) -> str:
@@ -99,6 +110,8 @@ def lesson(text: str) -> str:
     book = json.loads(text)
     for cell in book["cells"]:
         metadata = cell["metadata"]
+        if cell["cell_type"] == "markdown":
+            cell["source"] = opened_by_a_click("".join(cell["source"]))
         if "solution" in metadata.get("tags", []):
             metadata["tags"].append("hide-cell")
         for output in cell.get("outputs", []):
@@ -113,14 +126,18 @@ def mathml(page: HTML5Translator, formula: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def copy_first_page(app: Sphinx, error: Exception | None) -> None:
-    """Let the first page open as index.html too, which is where people and web servers look."""
-    if not error:
-        shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
+def copy_pages(app: Sphinx, error: Exception | None) -> None:
+    """Let the first page open as index.html too, where people and web servers look, and copy the whole pages."""
+    if error:
+        return
+    shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
+    for name in WHOLE_PAGES:
+        text = (app.srcdir / "docs" / name).read_text(encoding="utf-8")
+        (app.outdir / "docs" / name).write_text(SOURCE_LINK.sub(r'href="\1.html', text), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     """Connect the functions above to Sphinx."""
     app.connect("source-read", prepare)
-    app.connect("build-finished", copy_first_page)
+    app.connect("build-finished", copy_pages)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))

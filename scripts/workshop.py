@@ -129,6 +129,8 @@ def main(target: Path = TARGET) -> None:
                 print(put(target / folder / path.name, text))
     shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
     shutil.copy(ROOT / "docs" / "watch-it-cheat.html", target / "docs")
+    page = (ROOT / "docs" / "pay-a-model.html").read_text(encoding="utf-8")
+    (target / "docs" / "pay-a-model.html").write_text(page.replace('"../notebooks/', '"../'), encoding="utf-8")
     print(f"Student copies are in {target}.")
 
 

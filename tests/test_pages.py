@@ -70,6 +70,18 @@ def test_every_figure_has_an_alt_text(site):
     assert all(len(image["alt"]) > 30 for soup in site.values() for image in soup.select("article img"))
 
 
+@pytest.mark.parametrize("name", conf.WHOLE_PAGES)
+def test_a_whole_page_opens_by_a_click_and_its_links_lead_to_pages(folder, site, name):
+    links = [(page, link) for page, soup in site.items() for link in soup.select(f"article a[href$='{name}']")]
+    assert {"index.html", "notebooks/02_rewards.html", "docs/instructor-guide.html"} <= {page for page, _ in links}
+    assert not [link for _, link in links if link.has_attr("download") or not link.text.strip()]
+    assert all((folder / page).parent.joinpath(link["href"]).is_file() for page, link in links)
+    for link in site[f"docs/{name}"].select("a[href]"):
+        file, _, heading = link["href"].partition("#")
+        target = (folder / "docs" / file).resolve().relative_to(folder.resolve()).as_posix()
+        assert not heading or site[target].find(id=heading)
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_solutions_are_folded_and_formulas_are_shown(site, path):
     cells = nbformat.read(path, as_version=4).cells

@@ -17,6 +17,9 @@
 # [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)). Only
 # these two use a GPU. Run all other lessons, and this one, without one: in Colab, that saves your quota.
 #
+# **Two minutes, nothing to install:** open [pay a model](../docs/pay-a-model.html) in a browser (on GitHub, download the
+# file first). Choose what to pay for, guess what the model learns, and press *Train*.
+#
 # **Numbers in the text** come from the stored CPU run with *seed* 0, the number that initializes all random choices. Yours
 # will differ with other seeds and machines.
 #

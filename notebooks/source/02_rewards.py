@@ -315,8 +315,9 @@ for text in flawed.sampled[:3]:
 # The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, although a clean completion earns only 1.0. The three samples (their first 70 characters)
 # repeat one tag instead of reasoning.
 #
-# [This page](../docs/watch-it-cheat.html) replays the run: download it, and open it in a browser. Drag the slider, and find
-# the step from which a repeated tag earns more than a correct answer.
+# [This page](../docs/watch-it-cheat.html) replays the run in a browser (on GitHub, download it first). Drag the slider, and
+# find the step from which a repeated tag earns more than a correct answer. Then [pay a model](../docs/pay-a-model.html), which
+# trains on any reward that you type: its reward *A right answer* looks right, and is hacked. Can you fix it?
 #
 # **Read samples: three completions show what the mean reward hides.**
 
