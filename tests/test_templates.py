@@ -239,15 +239,78 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     assert loaded == "all-linear"
 
 
-def test_the_table_of_a_finished_run_is_printed_again(monkeypatch, tmp_path, capsys):
+@pytest.fixture
+def reports(monkeypatch):
+    """The modules of a lib/ that write and read the result of a run."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import measuring, report
+    from lib import held_out, measuring, report
 
-    result = measuring.result_of(["42"] * 20, ["42"] * 20, Dataset.from_dict({"n": range(20)}), lambda *_: True, bool)
-    measuring.finish(tmp_path, result | {"right": [False] * 20}, result)
+    return SimpleNamespace(held_out=held_out, measuring=measuring, report=report)
+
+
+def run_with(reports, folder, golds: list[str]):
+    """A finished run in which no answer was right before, and every answer but the first is right after."""
+    rows = Dataset.from_list(
+        [{"prompt": [{"role": "user", "content": f"Which is {n}?"}], "answer": gold} for n, gold in enumerate(golds)]
+    )
+
+    def is_right(text: str, row: dict) -> bool:
+        return text == row["answer"]
+
+    before, after = (
+        reports.measuring.result_of(said, said, rows, is_right, bool)
+        for said in (["nothing"] * len(golds), ["a\nb", *golds[1:]])
+    )
+    reports.report.finish(folder, rows, before, after)
+
+
+def test_the_table_of_a_finished_run_is_printed_again(reports, tmp_path, capsys):
+    run_with(reports, tmp_path, [str(n) for n in range(20)])
     table = capsys.readouterr().out.partition("written:")[0]
-    report.main([str(tmp_path)])
-    assert capsys.readouterr().out == table and "Strict accuracy rose by 1.000" in table
+    reports.report.main([str(tmp_path)])
+    assert capsys.readouterr().out == table and "Strict accuracy rose by 0.950" in table and "label" not in table
+
+
+def test_the_answers_to_held_out_rows_are_kept_and_the_wrong_ones_are_shown(reports, tmp_path, capsys):
+    run_with(reports, tmp_path, [str(n) for n in range(20)])
+    lines = [json.loads(line) for line in (tmp_path / "held_out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 20 and lines[0] == {
+        "prompt": [{"role": "user", "content": "Which is 0?"}],
+        "gold": {"answer": "0"},
+        "before": "nothing",
+        "after": "a\nb",
+        "right_before": False,
+        "right_after": False,
+    }
+    capsys.readouterr()
+    reports.report.main([str(tmp_path), "--wrong", "5"])
+    said = capsys.readouterr().out
+    assert "Which is 0?" in said and "Which is 1?" not in said  # it is right
+    assert re.search(r"gold: +0\n +before \(wrong\): +nothing\n +after \(wrong\): +a\n +b\n", said), said
+
+
+def test_of_many_wrong_answers_as_many_are_shown_as_were_asked_for(reports):
+    wrong = {"gold": {"a": "x", "b": 1}, "before": "", "after": "w" * 900, "right_before": True, "right_after": False}
+    rows = [wrong | {"prompt": [{"role": "user", "content": f"Question {n}"}]} for n in range(9)]
+    said = reports.held_out.wrong_answers(rows, 3)
+    assert said.count("Question") == said.count("a x; b 1") == 3 and "9 of 9" in said and "w" * 601 not in said
+    assert "0 of 1" in reports.held_out.wrong_answers([rows[0] | {"right_after": True}], 3)
+
+
+def test_gold_answers_that_are_labels_have_a_table_with_the_majority(reports, tmp_path, capsys):
+    run_with(reports, tmp_path, ["billing", "login", "billing", "other", "billing", "login"] * 2)
+    table = capsys.readouterr().out
+    assert re.search(r"^billing +6 +0 +5$", table, re.MULTILINE) and "'billing' would be right for 6 of 12" in table
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["labels"]["login"] == {"n": 4, "right_before": 0, "right_after": 4}
+    reports.report.main([str(tmp_path)])
+    assert set(capsys.readouterr().out.splitlines()) <= set(table.splitlines()) and "'billing'" in table
+
+
+@pytest.mark.parametrize("golds", [["a"] * 9, list("abcdefghi"), list("abcdefgg"), [*map(str, range(21))] * 4])
+def test_gold_answers_that_are_not_labels_have_no_table(reports, golds):
+    answers = [{"gold": {"answer": gold}, "right_before": True, "right_after": True} for gold in golds]
+    assert reports.held_out.labels_of(answers) == {}
 
 
 def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):

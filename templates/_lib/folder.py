@@ -21,7 +21,7 @@ FREE += ("push_to_hub",)
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
 #: Code that training does not use, in any template.
 NOT_TRAINED_WITH = ("lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "evaluate.py")
-NOT_TRAINED_WITH += ("sft.py", "for_trl.py", "estimate_memory.py", "fake_judge.py")
+NOT_TRAINED_WITH += ("lib/held_out.py", "sft.py", "for_trl.py", "estimate_memory.py", "fake_judge.py")
 HELD = {}  # the open lock files of this process, by path
 
 

@@ -4,10 +4,12 @@ python generation.py outputs/agent/model "What is 123 + 456?"       one greedy e
 """
 
 import itertools
+import json
 import sys
 from dataclasses import dataclass, field
 
 from lib.generating import decoding_at, evaluation_mode
+from lib.texts import message_text
 from tools import answer_calls, check_tools, new_environment, template_of, toolbox
 
 
@@ -20,6 +22,15 @@ class Episode:
     messages: list[dict] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """The messages as text, for held_out.jsonl."""
+        parts = []
+        for message in self.messages:
+            calls = [call["function"] for call in message.get("tool_calls") or []]
+            called = [f"{call['name']}({json.dumps(call['arguments'], ensure_ascii=False)})" for call in calls]
+            parts.append("\n".join([f"{message['role']}: {message_text(message)}".rstrip(), *called]))
+        return "\n".join(parts)
 
     def say(self, tokenizer: object, ids: list[int]) -> None:
         """Add a turn of the model."""
