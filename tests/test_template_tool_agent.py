@@ -55,9 +55,11 @@ def test_plain_tools_train_too(changed):
     assert run.returncode == 0 and "call_frequency" in run.stdout, run.stderr[-2000:]
 
 
-def test_one_episode_is_shown_with_what_is_masked(agent):
-    run = in_folder(agent, "generation.py", "./tiny-model", "What is 474 + 698?")
-    assert "«" in run.stdout and "1172" in run.stdout.split("«")[1].split("»")[0], run.stderr[-2000:]
+def test_a_question_to_the_agent_is_answered_in_an_episode_with_what_is_masked(agent):
+    run = in_folder(agent, "train.py", *FAST, "--max_steps", "1", "--learning_rate", "0", "--output_dir", "outputs/one")
+    assert run.returncode == 0, run.stderr[-2000:]
+    asked = in_folder(agent, "ask.py", "outputs/one", "What is 474 + 698?")
+    assert "«" in asked.stdout and "1172" in asked.stdout.split("«")[1].split("»")[0], asked.stderr[-2000:]
 
 
 @pytest.mark.parametrize(

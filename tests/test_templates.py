@@ -243,13 +243,24 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
 def reports(monkeypatch):
     """The modules of a lib/ that write and read the result of a run."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import held_out, measuring, report
+    from lib import finishing, held_out, measuring, report
 
-    return SimpleNamespace(held_out=held_out, measuring=measuring, report=report)
+    return SimpleNamespace(finishing=finishing, held_out=held_out, measuring=measuring, report=report)
 
 
-def run_with(reports, folder, golds: list[str]):
-    """A finished run in which no answer was right before, and every answer but the first is right after."""
+TRAINING = {"learning_rate": 2e-4, "num_generations": 8, "max_completion_length": 99, "temperature": 1.0, "beta": 0.0}
+TRAINING |= {"loss_type": "dapo", "seed": 0, "max_tool_calling_iterations": None}
+TRAINING |= {"chat_template_kwargs": {"enable_thinking": False}}
+ENTRIES = {"model": "owner/Base-1B", "backend": "unsloth", "load_in_4bit": True, "steps": 7, "stopped": ""}
+ENTRIES |= {"rewards": {"right_reward": 2.5}, "changes": []}
+ENTRIES["config"] = {"run": {"dataset_name": "/home/me/mine.jsonl", "train_rows": 5}, "training": TRAINING}
+
+
+def run_with(reports, folder, golds: list[str]) -> None:
+    """A finished run in which no answer was right before, and every answer but the first is right after.
+
+    Its model is an adapter for a base on the Hub, as far as files go.
+    """
     rows = Dataset.from_list(
         [{"prompt": [{"role": "user", "content": f"Which is {n}?"}], "answer": gold} for n, gold in enumerate(golds)]
     )
@@ -261,7 +272,14 @@ def run_with(reports, folder, golds: list[str]):
         reports.measuring.result_of(said, said, rows, is_right, bool)
         for said in (["nothing"] * len(golds), ["a\nb", *golds[1:]])
     )
-    reports.report.finish(folder, rows, before, after)
+    (folder / "model").mkdir(parents=True)
+    rename_base(folder, "owner/Base-1B")
+    (folder / "model" / "adapter_model.safetensors").write_bytes(b"weights")
+    reports.finishing.finish(folder, rows, before, after, **ENTRIES)
+
+
+def rename_base(run, base: str) -> None:
+    (run / "model" / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
 
 
 def test_the_table_of_a_finished_run_is_printed_again(reports, tmp_path, capsys):
@@ -311,6 +329,84 @@ def test_gold_answers_that_are_labels_have_a_table_with_the_majority(reports, tm
 def test_gold_answers_that_are_not_labels_have_no_table(reports, golds):
     answers = [{"gold": {"answer": gold}, "right_before": True, "right_after": True} for gold in golds]
     assert reports.held_out.labels_of(answers) == {}
+
+
+@pytest.fixture
+def adapter(reports, tmp_path):
+    """The folder of a finished run."""
+    run_with(reports, tmp_path / "run", [str(n) for n in range(20)])
+    return tmp_path / "run"
+
+
+def test_a_card_says_what_the_report_says_and_shows_no_question_and_no_path(adapter):
+    from huggingface_hub import ModelCard
+
+    text = (adapter / "model" / "README.md").read_text(encoding="utf-8")
+    data = ModelCard(text).data.to_dict()
+    assert (data["base_model"], data["base_model_relation"], data["library_name"]) == (
+        "owner/Base-1B",
+        "adapter",
+        "peft",
+    )
+    assert "datasets" not in data and "/home/me" not in text and "`mine.jsonl`" in text
+    assert "| `right_reward` | 2.5 |" in text and "7 steps" in text and "Strict accuracy rose by 0.950" in text
+    assert "after     20    1.000      0.950 (0.764 to 0.991)" in text
+    code = text.split("```python\n")[1].split("```")[0]
+    assert "Which is YOUR QUESTION" in code and "Which is 1" not in text  # what all questions have in common
+    compile(code, "card", "exec")
+    assert "max_new_tokens=99" in code and "tokenizer_encode_kwargs={'enable_thinking': False}" in code
+
+
+def test_a_push_is_dry_by_default_and_uploads_the_same_files_with_yes(reports, adapter, monkeypatch, capsys):
+    from lib import publishing, push
+
+    uploads = []
+    monkeypatch.setattr(publishing, "_upload", lambda *given: uploads.append(given))
+    push.main([str(adapter), "me/my-model"])
+    assert "adapter_model.safetensors" in capsys.readouterr().out and not uploads
+    push.main([str(adapter), "me/my-model", "--yes"])
+    [(folder, repository, names, private)] = uploads
+    assert (folder, repository, private) == (adapter / "model", "me/my-model", True)
+    assert names == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
+    with pytest.raises(SystemExit, match="Error: repo_id='my-model' is not of the form"):
+        push.main([str(adapter), "my-model"])
+
+
+def test_an_adapter_whose_base_nobody_else_has_is_not_pushed(adapter, tmp_path):
+    from lib import push
+
+    (tmp_path / "base").mkdir()
+    rename_base(adapter, str(tmp_path / "base"))
+    with pytest.raises(SystemExit, match="is an adapter for .*base, .* python -m lib.merge"):
+        push.main([str(adapter), "me/my-model"])
+
+
+def test_an_adapter_whose_base_is_gone_and_a_folder_without_a_model_are_named(adapter, tmp_path):
+    from lib import merge, trained
+
+    rename_base(adapter, str(tmp_path / "gone"))
+    with pytest.raises(SystemExit, match="base model in .*gone, and that folder is gone.* into .*adapter_config.json"):
+        merge.main([str(adapter)])
+    with pytest.raises(SystemExit, match="there is no model in .*nothing"):
+        trained.model_in(tmp_path / "nothing")
+
+
+def test_a_merge_overwrites_nothing_and_needs_an_adapter_and_a_base_that_is_not_quantized(adapter, tmp_path):
+    from lib import merge
+
+    base, mine = tmp_path / "base", tmp_path / "mine"
+    base.mkdir()
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine")
+    rename_base(adapter, str(base))
+    with pytest.raises(SystemExit, match="mine is not an empty folder"):
+        merge.main([str(adapter), str(mine)])
+    quantized = {"model_type": "qwen3", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}
+    (base / "config.json").write_text(json.dumps(quantized))
+    with pytest.raises(SystemExit, match="base is quantized, and a merge into it would round the adapter away"):
+        merge.main([str(adapter)])
+    with pytest.raises(SystemExit, match="base is a whole model already"):
+        merge.main([str(base)])
 
 
 def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):

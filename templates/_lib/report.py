@@ -4,24 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from . import measuring
-from .held_out import FILE, answers_of, label_table, labels_of, read_answers, write_answers, wrong_answers
-
-
-def finish(folder: Path, rows: object, before: dict, after: dict, **entries: object) -> None:
-    """Write the answers to the held-out rows and the report of a run, and print its tables.
-
-    ``before`` and ``after`` are results of `evaluate`, and ``entries`` go into the report.
-    """
-    answers = answers_of(rows, before, after)
-    write_answers(folder, answers)
-    labels = labels_of(answers)
-    measuring.finish(folder, before, after, **entries, labels=labels)  # last, because a report marks a finished run
-    if labels:
-        print(label_table(labels))
-    print("written:", folder / FILE)
-    print("written:", folder / "model")
-    print(f"Next, in the project's folder: python -m lib.report {folder.as_posix()} --wrong 20")
+from .held_out import label_table, read_answers, wrong_answers
+from .measuring import before_after
 
 
 def read_report(folder: Path) -> dict:
@@ -43,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.wrong is not None:
         print(wrong_answers(read_answers(given.folder), given.wrong))
         return
-    print(measuring.before_after(report["before"], report["after"], report["p_value"]))
+    print(before_after(report["before"], report["after"], report["p_value"]))
     if report["labels"]:
         print(label_table(report["labels"]))
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from data import load_rows
 from lib.evaluating import evaluate
+from lib.finishing import finish
 from lib.folder import begin, resume_point
 from lib.generating import generate
 from lib.loading import load_policy
 from lib.measuring import summary
-from lib.report import finish
 from lib.resuming import load_adapter
 from lib.scoring import rehearse
 from lib.training import build_trainer, entries, outcome, save, short_enough, train

@@ -18,8 +18,8 @@ from accelerate.utils import broadcast_object_list
 from data import load_rows
 from engine import before_the_end, check, check_same_adapters, engine_name, load
 from evaluate import Accuracy, KeepBefore, numbered
+from lib.finishing import finish
 from lib.folder import begin
-from lib.report import finish
 from lib.scoring import rehearse
 from lib.training import Lines, build_trainer, entries, outcome, save, short_enough, train
 from rewards import REWARDS
