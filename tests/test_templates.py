@@ -409,6 +409,26 @@ def test_a_merge_overwrites_nothing_and_needs_an_adapter_and_a_base_that_is_not_
         merge.main([str(base)])
 
 
+def test_a_reward_that_was_always_0_is_named_at_the_end(reports, capsys):
+    """A reward that read the list of messages as a text earned 0 in every step without a word."""
+    from lib import training
+
+    scores = {
+        "dead": (0.0, 0.0),
+        "alive": (0.0, 0.1),
+        "constant": (1.0, 0.0),
+        "silent": (None, None),
+        "free": (0.0, 0.0),
+    }
+    entry = {
+        f"rewards/{name}/{key}": value for name, pair in scores.items() for key, value in zip(("mean", "std"), pair)
+    }
+    state = SimpleNamespace(log_history=[entry, entry, {"train_loss": 0.1}])
+    arguments = SimpleNamespace(reward_weights=[1.0, 1.0, 1.0, 1.0, 0.0])
+    training.note_dead_rewards(SimpleNamespace(state=state, args=arguments, reward_func_names=list(scores)))
+    assert re.findall(r"Note: (\w+) was 0", capsys.readouterr().out) == ["dead"]
+
+
 def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):
     """TRL took no step then, and the report said "No improvement shown"."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
