@@ -282,6 +282,25 @@ def rename_base(run, base: str) -> None:
     (run / "model" / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
 
 
+@pytest.mark.parametrize(("name", "saved"), [("./base", "{here}/base"), ("owner/Base-1B", "owner/Base-1B")])
+def test_an_adapter_names_a_base_that_is_found_from_any_folder_and_can_be_merged_into(
+    reports, tmp_path, monkeypatch, name, saved
+):
+    """It named ./tiny-model, which no other folder has; and Unsloth loads a 4-bit copy under another name."""
+    from lib import loading
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    config = SimpleNamespace(base_model_name_or_path="unsloth/base-1b-unsloth-bnb-4bit")
+    policy, tokenizer = (
+        SimpleNamespace(peft_config={"default": config}),
+        SimpleNamespace(chat_template="", pad_token=""),
+    )
+    tokenizer.eos_token, asked = "", []
+    loading.load_or_exit(name, lambda name, lora: asked.append(name) or (policy, tokenizer), lora={"r": 8})
+    assert asked == [config.base_model_name_or_path] == [saved.format(here=tmp_path)]
+
+
 def test_the_table_of_a_finished_run_is_printed_again(reports, tmp_path, capsys):
     run_with(reports, tmp_path, [str(n) for n in range(20)])
     table = capsys.readouterr().out.partition("written:")[0]

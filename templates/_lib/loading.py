@@ -56,7 +56,7 @@ def load_or_exit(name: str, load: object, tokenizer_of: Path | None = None, **op
         if not isinstance(missing, OSError):
             raise
         raise SystemExit(f"Error: {name} could not be loaded: {str(missing).strip().splitlines()[0]}") from error
-    if options["lora"]:  # not the name of Unsloth's 4-bit copy, into which no adapter can be merged
+    if options.get("lora"):  # not the name of Unsloth's 4-bit copy, into which no adapter can be merged
         policy.peft_config["default"].base_model_name_or_path = from_anywhere(name)
     if tokenizer_of:
         from transformers import AutoTokenizer
