@@ -55,6 +55,15 @@ def test_plain_tools_train_too(changed):
     assert run.returncode == 0 and "call_frequency" in run.stdout, run.stderr[-2000:]
 
 
+def test_an_episode_is_kept_as_a_text_with_its_calls_and_results(agent):
+    """held_out.jsonl has one line of text for each episode, which is no text."""
+    call = {"type": "function", "function": {"name": "calculator", "arguments": {"expression": "1 + 1"}}}
+    messages = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "content": "2"}]
+    with imported(agent, "lib", "environment", "tools", "generation") as (_, _, _, generation):
+        said = str(generation.Episode([], None, messages))
+    assert said == 'assistant:\ncalculator({"expression": "1 + 1"})\ntool: 2'
+
+
 def test_a_question_to_the_agent_is_answered_in_an_episode_with_what_is_masked(agent):
     run = in_folder(agent, "train.py", *FAST, "--max_steps", "1", "--learning_rate", "0", "--output_dir", "outputs/one")
     assert run.returncode == 0, run.stderr[-2000:]

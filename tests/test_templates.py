@@ -17,6 +17,7 @@ from grpo_core.errors import CourseError
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, followed
 from template_projects import CONFIGURED, OWN_REWARDS, in_folder
 
+from grpo_utils.__main__ import main
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.profiles import T4
 from grpo_utils.project import SOURCES, imported, lib_of, new_project, template_names, write_lib
@@ -146,6 +147,14 @@ def test_the_command_prints_what_to_type_next(tmp_path):
     assert steps[:1] + steps[-2:] == ["cd mine", "pytest", "python train.py --config config.cpu.yaml"], run.stderr
     assert len(steps) == 3 or steps[1].endswith("/bin/activate")
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
+
+
+def test_ctrl_c_ends_a_command_as_a_shell_expects(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("grpo_utils.__main__.new_project", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("sys.argv", ["grpo_utils", "new", "basic_grpo", str(tmp_path / "mine")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130 and "Nothing was written" in capsys.readouterr().err
 
 
 SPLIT = """
