@@ -196,7 +196,9 @@ def main() -> None:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
         kept = {"real": "The same command continues.", "new": "Nothing was written."}
-        sys.exit(f"Stopped. {kept.get(arguments.command, 'The next run keeps this unfinished one under a new name.')}")
+        what = kept.get(arguments.command, "The next run keeps this unfinished one under a new name.")
+        print(f"Stopped. {what}", file=sys.stderr)
+        sys.exit(130)  # as a shell reports a program that Ctrl-C ended
 
 
 if __name__ == "__main__":

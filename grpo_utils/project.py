@@ -25,6 +25,8 @@ TEMPLATES = HERE / "templates" if (HERE / "templates").is_dir() else HERE.parent
 _TRAINING = Path(training.__file__).parent
 #: The modules of a lib/ by name: those that lessons use too, and those that only templates need.
 SOURCES = {path.stem: path for folder in (_TRAINING, TEMPLATES / "_lib") for path in sorted(folder.glob("*.py"))}
+#: The modules that users run, as in ``python -m lib.report``; no module has to import them.
+COMMANDS = {"report", "merge", "push"}
 #: What is not copied: lib/ is written anew, and lib.py only stands in for a lib/ that is missing.
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env", "lib", "lib.py")
 
@@ -99,14 +101,14 @@ def write_lib(template: str, folder: Path) -> None:
 
 
 def lib_of(template: str) -> dict[str, Path]:
-    """The sources of a template's lib/: the modules that its own files import, and what those import; {} for none.
+    """The sources of a template's lib/: the modules that its own files import, what those import, and `COMMANDS`.
 
-    Nothing imports ``report``, which is a command.
+    {} for a template that has no lib/.
     """
     new = set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
     if not new:
         return {}
-    names, new = {"__init__"}, new | {"report"}
+    names, new = {"__init__"}, new | COMMANDS
     while new:
         names |= new
         new = set().union(*(imported(SOURCES[name]) for name in new)) - names

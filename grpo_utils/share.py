@@ -8,9 +8,9 @@ from importlib import metadata
 
 from grpo_core.training.measuring import PACKAGES, p_text
 from grpo_core.training.policy import BACKENDS
+from grpo_core.training.publishing import is_hub_id, public_name
 
 from . import smollm2
-from .export.adapters import is_hub_id, public_name
 from .models import TINY
 from .profiles import FAMILIES, PROFILES
 

@@ -18,12 +18,12 @@ COMMON = (".gitignore", ".env.example", "lib.py", "requirements-unsloth.txt")
 SHARED = {
     "basic_grpo": (),
     "minimal": (".gitignore", "requirements-unsloth.txt"),
-    "multi_stage": (*COMMON, *TASK, "requirements.txt"),
-    "structured_output": (*COMMON, "train.py"),
-    "code_reward": (*COMMON, "train.py", "requirements.txt"),
-    "own_data": (".gitignore", "lib.py", "requirements-unsloth.txt"),
+    "multi_stage": (*COMMON, *TASK, "ask.py", "requirements.txt"),
+    "structured_output": (*COMMON, "ask.py", "train.py"),
+    "code_reward": (*COMMON, "ask.py", "train.py", "requirements.txt"),
+    "own_data": (".gitignore", "ask.py", "lib.py", "requirements-unsloth.txt"),
     "tool_agent": (*COMMON, "requirements.txt"),
-    "scale_out": (*TASK, ".gitignore", ".env.example", "lib.py"),
+    "scale_out": (*TASK, "ask.py", ".gitignore", ".env.example", "lib.py"),
 }
 
 #: What a template's config.yaml takes from the T4 profile. (tool_agent's episodes need more tokens, and scale_out has

@@ -50,7 +50,26 @@ def check_report(path) -> dict:
     assert report["machine"].keys() == {"python", "system", "cores", "gpu"}
     assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}
     check_replay(path.parent)
+    answers = [json.loads(line) for line in (path.parent / "held_out.jsonl").read_text(encoding="utf-8").splitlines()]
+    for when in ("before", "after"):
+        right = sum(answer[f"right_{when}"] for answer in answers)
+        assert right / len(answers) == report[when]["accuracy"] and all(isinstance(a[when], str) for a in answers)
+    assert "[More Information Needed]" not in (path.parent / "model" / "README.md").read_text(encoding="utf-8")
     return report
+
+
+def check_use(project, output: str, question: str) -> None:
+    """The trained model answers a question, also merged, and the merge loads in any folder with plain transformers."""
+    asked = in_folder(project, "ask.py", output, question)
+    assert asked.returncode == 0 and asked.stdout.strip(), asked.stderr[-2000:]
+    merged = in_folder(project, "-m", "lib.merge", output)
+    assert merged.returncode == 0, merged.stderr[-2000:]
+    again = in_folder(project, "ask.py", f"{output}/merged", question)
+    assert again.returncode == 0 and again.stdout.strip(), again.stderr[-2000:]
+    dry = in_folder(project, "-m", "lib.push", f"{output}/merged", "me/my-model")
+    assert dry.returncode == 0 and "model.safetensors" in dry.stdout and "Nothing was uploaded" in dry.stdout, (
+        dry.stderr
+    )
 
 
 def check_replay(folder) -> None:
@@ -75,4 +94,5 @@ def stopped_at(folder, line: str, *command: object) -> None:
             process.send_signal(signal.SIGINT)
             break
     said, error = process.communicate(timeout=300)
-    assert process.returncode and "The same command continues from there." in error, said + error[-3000:]
+    ended = 1 if "torchrun" in str(command[0]) else 130  # torchrun reports how it ended itself
+    assert process.returncode == ended and "The same command continues from there." in error, said + error[-3000:]

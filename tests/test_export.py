@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 from grpo_core.errors import CourseError
+from grpo_core.training.merging import logits
+from grpo_core.training.publishing import public_name
 
 from grpo_utils import chat_prompt
-from grpo_utils.export.adapters import _readme, public_name, save_adapter
+from grpo_utils.export.adapters import _readme, save_adapter
 from grpo_utils.export.merging import (
     _check_template,
     _same_base,
     check_merged,
     in_fresh_process,
-    logits,
     merge_adapter,
 )
 from grpo_utils.models import load_policy, model_path
@@ -88,13 +89,13 @@ def copy_with_tokenizer(adapter, folder, change):
 @pytest.mark.slow
 def test_a_tokenizer_with_tokens_that_the_base_has_not_is_refused(adapter, tmp_path):
     copy_with_tokenizer(adapter, tmp_path, lambda t: t.add_tokens([f"<new {i}>" for i in range(500)]))
-    with pytest.raises(CourseError, match="tokens, and 'tiny-qwen3' has embeddings for"):
+    with pytest.raises(CourseError, match="tokens, and '.*tiny-qwen3' has embeddings for"):
         merge_adapter(tmp_path, "tiny-qwen3", PROMPTS)
 
 
 @pytest.mark.slow
 def test_a_merge_that_is_not_exact_is_refused(adapter, monkeypatch):
-    monkeypatch.setattr("grpo_utils.export.merging.LARGEST_DIFFERENCE", 0.0)
+    monkeypatch.setattr("grpo_core.training.merging.LARGEST_DIFFERENCE", 0.0)
     with pytest.raises(CourseError, match="changed a logit by"):
         merge_adapter(adapter, "tiny-qwen3", PROMPTS)
 

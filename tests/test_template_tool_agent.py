@@ -55,9 +55,20 @@ def test_plain_tools_train_too(changed):
     assert run.returncode == 0 and "call_frequency" in run.stdout, run.stderr[-2000:]
 
 
-def test_one_episode_is_shown_with_what_is_masked(agent):
-    run = in_folder(agent, "generation.py", "./tiny-model", "What is 474 + 698?")
-    assert "«" in run.stdout and "1172" in run.stdout.split("«")[1].split("»")[0], run.stderr[-2000:]
+def test_an_episode_is_kept_as_a_text_with_its_calls_and_results(agent):
+    """held_out.jsonl has one line of text for each episode, which is no text."""
+    call = {"type": "function", "function": {"name": "calculator", "arguments": {"expression": "1 + 1"}}}
+    messages = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "content": "2"}]
+    with imported(agent, "lib", "environment", "tools", "generation") as (_, _, _, generation):
+        said = str(generation.Episode([], None, messages))
+    assert said == 'assistant:\ncalculator({"expression": "1 + 1"})\ntool: 2'
+
+
+def test_a_question_to_the_agent_is_answered_in_an_episode_with_what_is_masked(agent):
+    run = in_folder(agent, "train.py", *FAST, "--max_steps", "1", "--learning_rate", "0", "--output_dir", "outputs/one")
+    assert run.returncode == 0, run.stderr[-2000:]
+    asked = in_folder(agent, "ask.py", "outputs/one", "What is 474 + 698?")
+    assert "«" in asked.stdout and "1172" in asked.stdout.split("«")[1].split("»")[0], asked.stderr[-2000:]
 
 
 @pytest.mark.parametrize(

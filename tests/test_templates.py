@@ -17,6 +17,7 @@ from grpo_core.errors import CourseError
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, followed
 from template_projects import CONFIGURED, OWN_REWARDS, in_folder
 
+from grpo_utils.__main__ import main
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.profiles import T4
 from grpo_utils.project import SOURCES, imported, lib_of, new_project, template_names, write_lib
@@ -148,6 +149,14 @@ def test_the_command_prints_what_to_type_next(tmp_path):
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
 
 
+def test_ctrl_c_ends_a_command_as_a_shell_expects(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("grpo_utils.__main__.new_project", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("sys.argv", ["grpo_utils", "new", "basic_grpo", str(tmp_path / "mine")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130 and "Nothing was written" in capsys.readouterr().err
+
+
 SPLIT = """
 import json, sys
 from data import own_rows, people
@@ -239,15 +248,213 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     assert loaded == "all-linear"
 
 
-def test_the_table_of_a_finished_run_is_printed_again(monkeypatch, tmp_path, capsys):
+@pytest.fixture
+def reports(monkeypatch):
+    """The modules of a lib/ that write and read the result of a run."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import measuring, report
+    from lib import finishing, held_out, measuring, report
 
-    result = measuring.result_of(["42"] * 20, ["42"] * 20, Dataset.from_dict({"n": range(20)}), lambda *_: True, bool)
-    measuring.finish(tmp_path, result | {"right": [False] * 20}, result)
+    return SimpleNamespace(finishing=finishing, held_out=held_out, measuring=measuring, report=report)
+
+
+TRAINING = {"learning_rate": 2e-4, "num_generations": 8, "max_completion_length": 99, "temperature": 1.0, "beta": 0.0}
+TRAINING |= {"loss_type": "dapo", "seed": 0, "max_tool_calling_iterations": None}
+TRAINING |= {"chat_template_kwargs": {"enable_thinking": False}}
+ENTRIES = {"model": "owner/Base-1B", "backend": "unsloth", "load_in_4bit": True, "steps": 7, "stopped": ""}
+ENTRIES |= {"rewards": {"right_reward": 2.5}, "changes": []}
+ENTRIES["config"] = {"run": {"dataset_name": "/home/me/mine.jsonl", "train_rows": 5}, "training": TRAINING}
+
+
+def run_with(reports, folder, golds: list[str]) -> None:
+    """A finished run in which no answer was right before, and every answer but the first is right after.
+
+    Its model is an adapter for a base on the Hub, as far as files go.
+    """
+    rows = Dataset.from_list(
+        [{"prompt": [{"role": "user", "content": f"Which is {n}?"}], "answer": gold} for n, gold in enumerate(golds)]
+    )
+
+    def is_right(text: str, row: dict) -> bool:
+        return text == row["answer"]
+
+    before, after = (
+        reports.measuring.result_of(said, said, rows, is_right, bool)
+        for said in (["nothing"] * len(golds), ["a\nb", *golds[1:]])
+    )
+    (folder / "model").mkdir(parents=True)
+    rename_base(folder, "owner/Base-1B")
+    (folder / "model" / "adapter_model.safetensors").write_bytes(b"weights")
+    reports.finishing.finish(folder, rows, before, after, **ENTRIES)
+
+
+def rename_base(run, base: str) -> None:
+    (run / "model" / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
+
+
+@pytest.mark.parametrize(("name", "saved"), [("./base", "{here}/base"), ("owner/Base-1B", "owner/Base-1B")])
+def test_an_adapter_names_a_base_that_is_found_from_any_folder_and_can_be_merged_into(
+    reports, tmp_path, monkeypatch, name, saved
+):
+    """It named ./tiny-model, which no other folder has; and Unsloth loads a 4-bit copy under another name."""
+    from lib import loading
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    config = SimpleNamespace(base_model_name_or_path="unsloth/base-1b-unsloth-bnb-4bit")
+    policy, tokenizer = (
+        SimpleNamespace(peft_config={"default": config}),
+        SimpleNamespace(chat_template="", pad_token=""),
+    )
+    tokenizer.eos_token, asked = "", []
+    loading.load_or_exit(name, lambda name, lora: asked.append(name) or (policy, tokenizer), lora={"r": 8})
+    assert asked == [config.base_model_name_or_path] == [saved.format(here=tmp_path)]
+
+
+def test_the_table_of_a_finished_run_is_printed_again(reports, tmp_path, capsys):
+    run_with(reports, tmp_path, [str(n) for n in range(20)])
     table = capsys.readouterr().out.partition("written:")[0]
-    report.main([str(tmp_path)])
-    assert capsys.readouterr().out == table and "Strict accuracy rose by 1.000" in table
+    reports.report.main([str(tmp_path)])
+    assert capsys.readouterr().out == table and "Strict accuracy rose by 0.950" in table and "label" not in table
+
+
+def test_the_answers_to_held_out_rows_are_kept_and_the_wrong_ones_are_shown(reports, tmp_path, capsys):
+    run_with(reports, tmp_path, [str(n) for n in range(20)])
+    lines = [json.loads(line) for line in (tmp_path / "held_out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 20 and lines[0] == {
+        "prompt": [{"role": "user", "content": "Which is 0?"}],
+        "gold": {"answer": "0"},
+        "before": "nothing",
+        "after": "a\nb",
+        "right_before": False,
+        "right_after": False,
+    }
+    capsys.readouterr()
+    reports.report.main([str(tmp_path), "--wrong", "5"])
+    said = capsys.readouterr().out
+    assert "Which is 0?" in said and "Which is 1?" not in said  # it is right
+    assert re.search(r"gold: +0\n +before \(wrong\): +nothing\n +after \(wrong\): +a\n +b\n", said), said
+
+
+def test_of_many_wrong_answers_as_many_are_shown_as_were_asked_for(reports):
+    wrong = {"gold": {"a": "x", "b": 1}, "before": "", "after": "w" * 900, "right_before": True, "right_after": False}
+    rows = [wrong | {"prompt": [{"role": "user", "content": f"Question {n}"}]} for n in range(9)]
+    said = reports.held_out.wrong_answers(rows, 3)
+    assert said.count("Question") == said.count("a x; b 1") == 3 and "9 of 9" in said and "w" * 601 not in said
+    assert "0 of 1" in reports.held_out.wrong_answers([rows[0] | {"right_after": True}], 3)
+
+
+def test_gold_answers_that_are_labels_have_a_table_with_the_majority(reports, tmp_path, capsys):
+    run_with(reports, tmp_path, ["billing", "login", "billing", "other", "billing", "login"] * 2)
+    table = capsys.readouterr().out
+    assert re.search(r"^billing +6 +0 +5$", table, re.MULTILINE) and "'billing' would be right for 6 of 12" in table
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["labels"]["login"] == {"n": 4, "right_before": 0, "right_after": 4}
+    reports.report.main([str(tmp_path)])
+    assert set(capsys.readouterr().out.splitlines()) <= set(table.splitlines()) and "'billing'" in table
+
+
+@pytest.mark.parametrize("golds", [["a"] * 9, list("abcdefghi"), list("abcdefgg"), [*map(str, range(21))] * 4])
+def test_gold_answers_that_are_not_labels_have_no_table(reports, golds):
+    answers = [{"gold": {"answer": gold}, "right_before": True, "right_after": True} for gold in golds]
+    assert reports.held_out.labels_of(answers) == {}
+
+
+@pytest.fixture
+def adapter(reports, tmp_path):
+    """The folder of a finished run."""
+    run_with(reports, tmp_path / "run", [str(n) for n in range(20)])
+    return tmp_path / "run"
+
+
+def test_a_card_says_what_the_report_says_and_shows_no_question_and_no_path(adapter):
+    from huggingface_hub import ModelCard
+
+    text = (adapter / "model" / "README.md").read_text(encoding="utf-8")
+    data = ModelCard(text).data.to_dict()
+    assert (data["base_model"], data["base_model_relation"], data["library_name"]) == (
+        "owner/Base-1B",
+        "adapter",
+        "peft",
+    )
+    assert "datasets" not in data and "/home/me" not in text and "`mine.jsonl`" in text
+    assert "| `right_reward` | 2.5 |" in text and "7 steps" in text and "Strict accuracy rose by 0.950" in text
+    assert "after     20    1.000      0.950 (0.764 to 0.991)" in text
+    code = text.split("```python\n")[1].split("```")[0]
+    assert "Which is YOUR QUESTION" in code and "Which is 1" not in text  # what all questions have in common
+    compile(code, "card", "exec")
+    assert "max_new_tokens=99" in code and "tokenizer_encode_kwargs={'enable_thinking': False}" in code
+
+
+def test_a_push_is_dry_by_default_and_uploads_the_same_files_with_yes(reports, adapter, monkeypatch, capsys):
+    from lib import publishing, push
+
+    uploads = []
+    monkeypatch.setattr(publishing, "_upload", lambda *given: uploads.append(given))
+    push.main([str(adapter), "me/my-model"])
+    assert "adapter_model.safetensors" in capsys.readouterr().out and not uploads
+    push.main([str(adapter), "me/my-model", "--yes"])
+    [(folder, repository, names, private)] = uploads
+    assert (folder, repository, private) == (adapter / "model", "me/my-model", True)
+    assert names == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
+    with pytest.raises(SystemExit, match="Error: repo_id='my-model' is not of the form"):
+        push.main([str(adapter), "my-model"])
+
+
+def test_an_adapter_whose_base_nobody_else_has_is_not_pushed(adapter, tmp_path):
+    from lib import push
+
+    (tmp_path / "base").mkdir()
+    rename_base(adapter, str(tmp_path / "base"))
+    with pytest.raises(SystemExit, match="is an adapter for .*base, .* python -m lib.merge"):
+        push.main([str(adapter), "me/my-model"])
+
+
+def test_an_adapter_whose_base_is_gone_and_a_folder_without_a_model_are_named(adapter, tmp_path):
+    from lib import merge, trained
+
+    rename_base(adapter, str(tmp_path / "gone"))
+    with pytest.raises(SystemExit, match="base model in .*gone, and that folder is gone.* into .*adapter_config.json"):
+        merge.main([str(adapter)])
+    with pytest.raises(SystemExit, match="there is no model in .*nothing"):
+        trained.model_in(tmp_path / "nothing")
+
+
+def test_a_merge_overwrites_nothing_and_needs_an_adapter_and_a_base_that_is_not_quantized(adapter, tmp_path):
+    from lib import merge
+
+    base, mine = tmp_path / "base", tmp_path / "mine"
+    base.mkdir()
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine")
+    rename_base(adapter, str(base))
+    with pytest.raises(SystemExit, match="mine is not an empty folder"):
+        merge.main([str(adapter), str(mine)])
+    quantized = {"model_type": "qwen3", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}
+    (base / "config.json").write_text(json.dumps(quantized))
+    with pytest.raises(SystemExit, match="base is quantized, and a merge into it would round the adapter away"):
+        merge.main([str(adapter)])
+    with pytest.raises(SystemExit, match="base is a whole model already"):
+        merge.main([str(base)])
+
+
+def test_a_reward_that_was_always_0_is_named_at_the_end(reports, capsys):
+    """A reward that read the list of messages as a text earned 0 in every step without a word."""
+    from lib import training
+
+    scores = {
+        "dead": (0.0, 0.0),
+        "alive": (0.0, 0.1),
+        "constant": (1.0, 0.0),
+        "silent": (None, None),
+        "free": (0.0, 0.0),
+    }
+    entry = {
+        f"rewards/{name}/{key}": value for name, pair in scores.items() for key, value in zip(("mean", "std"), pair)
+    }
+    state = SimpleNamespace(log_history=[entry, entry, {"train_loss": 0.1}])
+    arguments = SimpleNamespace(reward_weights=[1.0, 1.0, 1.0, 1.0, 0.0])
+    training.note_dead_rewards(SimpleNamespace(state=state, args=arguments, reward_func_names=list(scores)))
+    assert re.findall(r"Note: (\w+) was 0", capsys.readouterr().out) == ["dead"]
 
 
 def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):

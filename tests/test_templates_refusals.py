@@ -245,7 +245,7 @@ ROW = {"prompt": [{"role": "user", "content": "What is 40 + 2?"}], "answer": "42
 BAD_OUTPUTS = {
     "return ['1.0' for _ in completions]": "'1.0' (str)",
     "return 0.5": "0.5 (float); it should return a list",
-    "return [1.0]": "1 scores",
+    "return [1.0]": "1 score (list)",
     "return [float('nan') for _ in completions]": "nan (float)",
     "return [float('inf') for _ in completions]": "inf (float)",
     "pass": "None (NoneType)",
@@ -420,7 +420,8 @@ def test_the_table_of_a_run_is_shown_again_and_without_one_a_folder_that_is_ther
     project = new_project("code_reward", tmp_path / "project")
     (project / "outputs" / "code").mkdir(parents=True)
     (project / "outputs" / "code" / "report.json").write_text("{}")
-    assert "python -m lib.report outputs/code" in in_folder(project, "-m", "lib.report").stderr
+    run = in_folder(project, "-m", "lib.report")
+    assert run.returncode == 1 and "for example outputs/code" in run.stderr, run.stderr
 
 
 @pytest.mark.parametrize("place", ["mine.txt", "mine.txt/run"])

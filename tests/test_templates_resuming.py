@@ -119,7 +119,15 @@ print(json.dumps(list(identity({"dataset_name": ""})["files"])))
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("scale_out", "estimate_memory.py"), ("own_data", "fake_judge.py"), ("basic_grpo", "for_trl.py")]
+    ("name", "file"),
+    [
+        ("scale_out", "estimate_memory.py"),
+        ("own_data", "fake_judge.py"),
+        ("basic_grpo", "for_trl.py"),
+        ("basic_grpo", "ask.py"),
+        ("basic_grpo", "lib/held_out.py"),
+        ("basic_grpo", "lib/cards.py"),
+    ],
 )
 def test_an_edit_to_code_that_training_never_uses_does_not_refuse_a_resume(name, file):
     """An edit to the estimate of memory or to the judge for tests did."""

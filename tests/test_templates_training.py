@@ -3,7 +3,7 @@
 import resource
 
 import pytest
-from template_projects import CONFIGURED, OWN_REWARDS, check_report, in_folder
+from template_projects import CONFIGURED, OWN_REWARDS, check_report, check_use, in_folder
 
 from grpo_utils.project import new_project
 
@@ -33,6 +33,7 @@ def test_a_few_steps_end_in_a_model_and_a_report(project):
     run = in_folder(project, "train.py", "--config", "config.cpu.yaml", *few)
     assert run.returncode == 0 and (project / "outputs" / "few" / "model").is_dir(), run.stderr[-3000:]
     check_report(project / "outputs" / "few" / "report.json")
+    check_use(project, "outputs/few", "Ana is 22 years old.")
 
 
 IN_TURN = [*IN_FULL, *(pytest.param(name, marks=pytest.mark.upgrade) for name in OTHERS)]
@@ -47,6 +48,7 @@ def test_it_trains_until_held_out_accuracy_has_risen(project):
     report = check_report(project / "outputs" / "full" / "report.json")
     assert report["before"]["accuracy_ci95"][1] < report["after"]["accuracy_ci95"][0]
     assert report["p_value"] < 1e-6 and "Strict accuracy rose" in run.stdout
+    check_use(project, "outputs/full", "What is 15 + 27?")
     # The weights are of the rewards, so the settings are reported as they were given.
     assert report["rewards"]["correctness_reward"] > 0 and report["config"]["training"]["reward_weights"] is None
 

@@ -65,6 +65,9 @@ def test_all_weights_can_be_trained(basic):
     run = in_folder(basic, "train.py", *FAST, *change)
     saved = basic / "outputs" / "full" / "model" / "model.safetensors"
     assert run.returncode == 0 and saved.exists(), run.stderr[-2000:]
+    asked = in_folder(basic, "ask.py", "outputs/full", "What is 15 + 27?", "What is 1 + 1?")
+    assert asked.returncode == 0 and len(asked.stdout.strip().split("\n\n")) == 2, asked.stderr[-2000:]
+    assert "of which all weights were trained" in (saved.parent / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

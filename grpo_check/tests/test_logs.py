@@ -251,6 +251,24 @@ def test_a_state_that_was_cut_off_leaves_the_one_before_it(tmp_path):
     assert read_log(tmp_path) == OLD[:20]
 
 
+def test_a_folder_with_several_runs_is_refused_as_replay_refuses_it(tmp_path, grpo_check):
+    """The newest step was judged, and a later stage with fewer steps was not mentioned."""
+    for stage, steps in (("1-form", 20), ("2-answers", 40)):
+        write_state(tmp_path / "stages" / stage / "checkpoint-9", steps, OLD[:steps])
+    code, said, error = grpo_check("health", tmp_path / "stages")
+    assert (code, said) == (2, "") and "holds 2 runs" in error and "1-form" in error and "2-answers" in error
+    assert read_log(tmp_path / "stages" / "1-form") == OLD[:20]
+
+
+def test_the_run_in_a_folder_is_read_and_not_one_in_a_folder_below_it(tmp_path):
+    write_state(tmp_path / "checkpoint-10", 10, OLD[:10])
+    write_state(tmp_path / "health", 20, OLD[:20])
+    write_state(tmp_path / "another" / "checkpoint-40", 40, OLD)
+    assert read_log(tmp_path) == OLD[:20]
+    write_state(tmp_path / "health" / "checkpoint-30", 30, OLD[:30])  # a run whose folder is called health
+    assert read_log(tmp_path / "health") == OLD[:30]
+
+
 def test_a_folder_is_parsed_once(tmp_path, monkeypatch):
     for step in (10, 20, 40):
         write_state(tmp_path / f"checkpoint-{step}", step, OLD[:step])

@@ -82,6 +82,24 @@ def test_the_weights_come_from_the_log_where_it_shows_them(run, tmp_path):
     assert weights_of(read_run(tmp_path))[0] == (1.0, 1.0)
 
 
+@pytest.mark.parametrize("file", ["report.json", "finished.json"])
+def test_the_weights_come_from_the_report_of_the_run_if_it_has_one(tmp_path, file):
+    """A template's report has them, and a short run has too few steps to work them out."""
+    replay_runs.write_step(tmp_path, replay_runs.table_at(1, 30))
+    report = {"rewards": {"correctness_reward": 2.0, "answer_length": 0.5}}
+    (tmp_path / file).write_text(json.dumps(report))
+    assert weights_of(read_run(tmp_path)) == ((0.5, 2.0), "")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"rewards": [1]}', '{"rewards": {"answer_length": 2}}', '{"rewards": {"answer_length": "a"}}']
+)
+def test_a_report_without_the_weights_of_all_rewards_is_not_used(tmp_path, text):
+    replay_runs.write_step(tmp_path, replay_runs.table_at(1, 30))
+    (tmp_path / "report.json").write_text(text)
+    assert weights_of(read_run(tmp_path))[0] == (1.0, 1.0)
+
+
 def test_a_reward_that_scores_only_some_completions_keeps_its_weight(tmp_path):
     tables = [replay_runs.table_at(step, 9) for step in range(1, 9)]
     for table in tables:

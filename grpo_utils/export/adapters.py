@@ -5,19 +5,16 @@ a path of the machine that trained. `save_adapter` replaces the path with a publ
 """
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_core.errors import CourseError
+from grpo_core.training.publishing import is_hub_id, public_name
 
 from ..models import TINY
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-#: Where the Hub's cache keeps a model: models--OWNER--NAME/snapshots/COMMIT.
-_IN_THE_HUBS_CACHE = re.compile(r"models--([\w.-]+?)--([\w.-]+)[/\\]snapshots[/\\]")
 
 CODE = """from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -25,31 +22,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 base = {load}
 model = PeftModel.from_pretrained(base, "FOLDER_OR_ID_OF_THIS_ADAPTER")
 tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")"""
-
-
-def public_name(base: str) -> str:
-    """The name of a base model for other people: its hub id, or a folder's own name without the path.
-
-    A folder in the Hub's own cache has the id in its path.
-
-    >>> public_name("unsloth/Qwen2.5-1.5B-Instruct"), public_name("/data/models/my-qwen"), public_name("./my-qwen/")
-    ('unsloth/Qwen2.5-1.5B-Instruct', 'my-qwen', 'my-qwen')
-    >>> public_name("/cache/hub/models--Qwen--Qwen3-0.6B/snapshots/c1899de2")
-    'Qwen/Qwen3-0.6B'
-    """
-    cached = _IN_THE_HUBS_CACHE.search(base)
-    if cached:
-        return f"{cached[1]}/{cached[2]}"
-    return base if is_hub_id(base) else re.split(r"[/\\]", base.rstrip("/\\"))[-1]
-
-
-def is_hub_id(base: str) -> bool:
-    """Whether a name is ``owner/name`` and not a folder here.
-
-    >>> is_hub_id("Qwen/Qwen3-0.6B"), is_hub_id("tiny-qwen3"), is_hub_id("./my-qwen"), is_hub_id("/data/my-qwen")
-    (True, False, False, False)
-    """
-    return bool(re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", base)) and not Path(base).is_dir()
 
 
 def save_adapter(

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from grpo_core.errors import CourseError, check_choice
 from grpo_core.training.measuring import rates_table, verdict
+from grpo_core.training.publishing import is_hub_id, public_name
 
-from .adapters import CODE, is_hub_id, loading_code, public_name, where_the_base_is
+from .adapters import CODE, loading_code, where_the_base_is
 
 #: The library that loads it, and its relation to the base, in the Hub's words.
 KINDS = {"adapter": ("peft", "adapter"), "merged": ("transformers", "finetune")}

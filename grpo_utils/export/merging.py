@@ -16,20 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_core.errors import CourseError
-from grpo_core.training.generating import encode_prompts
+from grpo_core.training import merging
+from grpo_core.training.publishing import public_name
 
 from ..evaluation.judging import Evaluation, answer_twice, judge
 from ..models import model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
-from .adapters import public_name
 
 if TYPE_CHECKING:
-    import torch
     from datasets import Dataset
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-#: The most that rounding may change a logit in an fp32 merge; on the tiny models it changes about 1e-6.
-LARGEST_DIFFERENCE = 1e-3
+    from transformers import PreTrainedModel
 
 
 def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> object:
@@ -121,24 +117,13 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
 
     Raises:
         CourseError: the folder holds no adapter, the adapter names another base, its tokenizer has tokens that the
-            base does not have, or the merge changed a logit by more than `LARGEST_DIFFERENCE`.
+            base does not have, or the merge changed a logit by more than rounding does.
     """
-    import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
     _check_adapter(Path(adapter), base)
-    plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32, device_map="cpu")
-    tokenizer = _trained_tokenizer(Path(adapter), base, plain)
-    policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
-    expected = logits(policy, tokenizer, prompts)
-    merged = policy.merge_and_unload().eval()
-    difference = (logits(merged, tokenizer, prompts) - expected).abs().max().item()
-    if not difference <= LARGEST_DIFFERENCE:
-        raise CourseError(
-            f"The merge of {str(adapter)!r} into {base!r} changed a logit by {difference:.2g} (at most "
-            f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it with its base instead."
-        )
+    try:
+        merged, _, difference = merging.merge_adapter(Path(adapter), model_path(base), prompts)
+    except ValueError as error:
+        raise CourseError(str(error)) from error
     return merged, difference
 
 
@@ -165,27 +150,3 @@ def _same_base(one: str, other: str) -> bool:
     if all("/" in name for name in names):
         return names[0] == names[1]
     return names[0].split("/")[-1] == names[1].split("/")[-1]
-
-
-def _trained_tokenizer(adapter: Path, base: str, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
-    """The tokenizer next to the adapter, whose chat template the policy was trained with; else the base's."""
-    from transformers import AutoTokenizer
-
-    beside = (adapter / "tokenizer_config.json").is_file()
-    tokenizer = AutoTokenizer.from_pretrained(adapter if beside else model_path(base))
-    rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > rows:
-        raise CourseError(
-            f"The tokenizer in {str(adapter)!r} has {len(tokenizer)} tokens, and {base!r} has embeddings for {rows}. "
-            "Keep this adapter with its base, resized as in training, or train without new tokens."
-        )
-    return tokenizer
-
-
-def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list[list[dict]]) -> "torch.Tensor":
-    """The logits after each prompt, of shape (prompts, vocabulary)."""
-    import torch
-
-    inputs = encode_prompts(tokenizer, prompts)
-    with torch.no_grad():
-        return model(**inputs.to(model.device), logits_to_keep=1).logits[:, -1].float()

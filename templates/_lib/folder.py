@@ -21,6 +21,8 @@ FREE += ("push_to_hub",)
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
 #: Code that training does not use, in any template.
 NOT_TRAINED_WITH = ("lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "evaluate.py")
+NOT_TRAINED_WITH += ("lib/held_out.py", "lib/finishing.py", "lib/cards.py", "lib/trained.py", "lib/merge.py")
+NOT_TRAINED_WITH += ("lib/merging.py", "lib/push.py", "lib/publishing.py", "ask.py")
 NOT_TRAINED_WITH += ("sft.py", "for_trl.py", "estimate_memory.py", "fake_judge.py")
 HELD = {}  # the open lock files of this process, by path
 

@@ -50,12 +50,14 @@ def load_or_exit(name: str, load: object, tokenizer_of: Path | None = None, **op
     ``tokenizer_of`` is an adapter's folder with a tokenizer of its own, which replaces that of the base model.
     """
     try:
-        policy, tokenizer = load(name, **options)
+        policy, tokenizer = load(from_anywhere(name), **options)
     except (OSError, RuntimeError) as error:
         missing = error if isinstance(error, OSError) else error.__cause__  # Unsloth wraps the error of transformers
         if not isinstance(missing, OSError):
             raise
         raise SystemExit(f"Error: {name} could not be loaded: {str(missing).strip().splitlines()[0]}") from error
+    if options.get("lora"):  # not the name of Unsloth's 4-bit copy, into which no adapter can be merged
+        policy.peft_config["default"].base_model_name_or_path = from_anywhere(name)
     if tokenizer_of:
         from transformers import AutoTokenizer
 
@@ -64,6 +66,11 @@ def load_or_exit(name: str, load: object, tokenizer_of: Path | None = None, **op
         raise SystemExit(f"Error: {name} has no chat template. Use its instruct version.")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     return policy, tokenizer
+
+
+def from_anywhere(name: str) -> str:
+    """A hub id as it is, and the absolute path of a folder, so that a saved adapter finds its base from any folder."""
+    return str(Path(name).resolve()) if Path(name).is_dir() else name
 
 
 def dtype_of(training: "GRPOConfig", model: "ModelConfig") -> "torch.dtype":

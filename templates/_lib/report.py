@@ -1,22 +1,36 @@
-"""Print the table of a finished run again: python -m lib.report FOLDER, its output_dir."""
+"""Print the result of a finished run again, and its wrong answers: python -m lib.report FOLDER --wrong 20."""
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
+from .held_out import label_table, read_answers, wrong_answers
 from .measuring import before_after
 
 
-def main(arguments: list[str]) -> None:
-    """Print the table in the folder that is named, or stop and name one."""
-    if len(arguments) != 1 or not Path(arguments[0], "report.json").is_file():
-        finished = [path.parent.as_posix() for path in sorted(Path("outputs").glob("*/report.json"))] or ["FOLDER"]
-        raise SystemExit(
-            f"Error: name a folder with a report.json, from a finished run: python -m lib.report {finished[-1]}"
-        )
-    report = json.loads(Path(arguments[0], "report.json").read_text(encoding="utf-8"))
+def read_report(folder: Path) -> dict:
+    """The report of a finished run, or stop and name a folder that has one."""
+    if not (folder / "report.json").is_file():
+        finished = [path.parent.as_posix() for path in sorted(Path("outputs").glob("*/report.json"))]
+        fix = f"name the folder of a finished run, for example {finished[-1]}" if finished else "train first"
+        raise SystemExit(f"Error: {folder} has no report.json; {fix}.")
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the tables of a finished run, or the answers that are wrong."""
+    parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("outputs"), help="the output_dir of a run")
+    parser.add_argument("--wrong", type=int, metavar="N", help="print the first N wrong answers instead of the tables")
+    given = parser.parse_args(arguments)
+    report = read_report(given.folder)
+    if given.wrong is not None:
+        print(wrong_answers(read_answers(given.folder), given.wrong))
+        return
     print(before_after(report["before"], report["after"], report["p_value"]))
+    if report["labels"]:
+        print(label_table(report["labels"]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -64,7 +64,11 @@ def guarded(reward: Callable) -> Callable:
 def check_scores(name: str, scores: object, completions: list) -> list[float | None]:
     """The scores as floats; there must be one per completion, a finite number or None (no score)."""
     if not isinstance(scores, list | tuple) or len(scores) != len(completions):
-        shown = reprlib.repr(scores) if not isinstance(scores, list | tuple) else f"{len(scores)} scores"
+        shown = (
+            reprlib.repr(scores)
+            if not isinstance(scores, list | tuple)
+            else f"{len(scores)} score{'s' * (len(scores) != 1)}"
+        )
         wanted = f"it should return a list of {len(completions)} numbers, one per completion"
         raise RewardError(f"{name} returned {shown} ({type(scores).__name__}); {wanted}.")
     for score, completion in zip(scores, completions, strict=True):
@@ -76,6 +80,11 @@ def check_scores(name: str, scores: object, completions: list) -> list[float | N
     if scores and all(score is None for score in scores):
         note_once(f"Note: {name} returned None for every completion of a batch, so it has no effect on that batch.")
     return [None if score is None else float(score) for score in scores]
+
+
+def counted(n: int, what: str) -> str:
+    """A number and what it counts: 1 score, 2 scores."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def is_finite(score: object) -> bool:

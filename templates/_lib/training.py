@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -136,8 +137,12 @@ def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
     with explained(trainer.args.output_dir):
         seconds = resume(trainer, checkpoint)
     note_ties(trainer)
+    note_dead_rewards(trainer)
     if stop.asked:
-        raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command continues from there.")
+        print(
+            f"Stopped after step {trainer.state.global_step}. The same command continues from there.", file=sys.stderr
+        )
+        raise SystemExit(130)  # as a shell reports a program that Ctrl-C ended
     return clock.before + seconds
 
 
@@ -200,3 +205,14 @@ def note_ties(trainer: GRPOTrainer) -> None:
             f"Note: in {sum(tied) / len(tied):.0%} of the groups all rewards were equal, so almost nothing was learned."
         )
         print("Use easier rows, a model that is sometimes correct, or a reward with partial credit.")
+
+
+def note_dead_rewards(trainer: GRPOTrainer) -> None:
+    """Print a note for each reward that was 0 for every completion, because it may misread what it should pay for."""
+    for name, weight in zip(trainer.reward_func_names, trainer.args.reward_weights, strict=True):
+        keys = f"rewards/{name}/mean", f"rewards/{name}/std"
+        found = [entry.get(key) for entry in trainer.state.log_history for key in keys]
+        logged = [value for value in found if value is not None]  # TRL logs None for a reward without any score
+        if weight and logged and not any(logged):
+            print(f"Note: {name} was 0 for every completion of this run, so it taught nothing.")
+            print("If you expected more, look for a completion that it should pay: grpo-check replay, or completions/.")

@@ -44,9 +44,14 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     return Dataset.from_list(random.Random(seed).sample(rows, min(count, len(rows))))
 
 
+def chat(question: str) -> list[dict]:
+    """A prompt as messages, because TRL does not apply the chat template to a plain string."""
+    return [{"role": "user", "content": question}]
+
+
 def row_of(question: str, function: str, calls: list, expected: list) -> dict:
-    prompt = [{"role": "user", "content": question}]
-    return {"prompt": prompt, "function": function, "calls": json.dumps(calls), "expected": json.dumps(expected)}
+    tests = {"calls": json.dumps(calls), "expected": json.dumps(expected)}
+    return {"prompt": chat(question), "function": function, **tests}
 
 
 def lambdas(split: str) -> list[dict]:

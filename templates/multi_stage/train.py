@@ -17,10 +17,11 @@ from pathlib import Path
 
 from data import load_rows
 from lib.evaluating import evaluate
+from lib.finishing import finish
 from lib.folder import begin, resume_point
 from lib.generating import generate
 from lib.loading import load_policy
-from lib.measuring import finish, summary
+from lib.measuring import summary
 from lib.resuming import load_adapter
 from lib.scoring import rehearse
 from lib.training import build_trainer, entries, outcome, save, short_enough, train
@@ -86,6 +87,7 @@ def main(settings: start.Settings) -> None:
 
     finish(
         folder,
+        held_out,
         results[0],
         results[-1],
         **entries(settings, policy.config.model_type),
@@ -95,7 +97,6 @@ def main(settings: start.Settings) -> None:
         stopped=" ".join(filter(None, (report["stopped"] for report in reports))),
         wall_seconds=time.perf_counter() - started,
     )
-    print("written:", folder / "model")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def numbered(rows: object, held_out: bool) -> object:
 
 
 class Accuracy:
-    """A reward with weight 0, which does not affect training; it records which held-out rows were correct."""
+    """A reward with weight 0, which does not affect training; it records the answers to held-out rows."""
 
     __name__ = "accuracy"
 
@@ -27,14 +27,14 @@ class Accuracy:
         rows = [{k: v[i] for k, v in columns.items() if isinstance(v, list)} for i in range(len(texts))]
         right = [is_right(text, row) for text, row in zip(texts, rows, strict=True)]
         formed = [is_in_form(text) for text in texts]
-        self.found |= {p: pair for p, *pair in zip(place, right, formed, strict=True) if p >= 0}
+        self.found |= {p: record for p, *record in zip(place, right, formed, texts, strict=True) if p >= 0}
         return [float(each) for each in right]
 
     def gathered(self) -> dict:
         """The records of all processes, each row once and in order; then clear them. Every process must call this."""
-        found = {place: pair for part in gather_object([self.found]) for place, pair in part.items()}
-        self.found = {}
-        return {name: [found[place][i] for place in sorted(found)] for i, name in enumerate(("right", "formed"))}
+        found = {place: record for part in gather_object([self.found]) for place, record in part.items()}
+        self.found, names = {}, ("right", "formed", "sampled")
+        return {name: [found[place][i] for place in sorted(found)] for i, name in enumerate(names)}
 
 
 class KeepBefore(TrainerCallback):

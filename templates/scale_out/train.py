@@ -18,8 +18,8 @@ from accelerate.utils import broadcast_object_list
 from data import load_rows
 from engine import before_the_end, check, check_same_adapters, engine_name, load
 from evaluate import Accuracy, KeepBefore, numbered
+from lib.finishing import finish
 from lib.folder import begin
-from lib.measuring import finish
 from lib.scoring import rehearse
 from lib.training import Lines, build_trainer, entries, outcome, save, short_enough, train
 from rewards import REWARDS
@@ -57,6 +57,7 @@ def main(settings: start.Settings) -> None:
     if first:  # without destroy_process_group() at the end: gloo's may wait forever for a thread that waits for Python
         finish(
             folder,
+            held_out,
             KeepBefore.read(folder),
             after,
             **entries(settings, policy.config.model_type),
@@ -65,7 +66,6 @@ def main(settings: start.Settings) -> None:
             **outcome(trainer, seconds),
             wall_seconds=time.perf_counter() - started,
         )
-        print("written:", folder / "model")
 
 
 def measuring_trainer(

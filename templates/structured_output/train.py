@@ -16,10 +16,10 @@ from pathlib import Path
 
 from data import load_rows
 from lib.evaluating import evaluate, show_groups
+from lib.finishing import finish
 from lib.folder import begin
 from lib.generating import generate
 from lib.loading import load_policy
-from lib.measuring import finish
 from lib.scoring import rehearse
 from lib.training import build_trainer, entries, outcome, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right
@@ -57,13 +57,13 @@ def main(settings: start.Settings) -> None:
 
     finish(
         folder,
+        held_out,
         before,
         after,
         **entries(settings, policy.config.model_type),
         **outcome(trainer, seconds),
         wall_seconds=time.perf_counter() - started,
     )
-    print("written:", folder / "model")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
-"""Run whole episodes on held-out questions as TRL does in training: turn, tools, turn, until no more calls.
-
-python generation.py outputs/agent/model "What is 123 + 456?"       one greedy episode; «text that is not trained on»
-"""
+"""Run whole episodes on held-out questions as TRL does in training: turn, tools, turn, until no more calls."""
 
 import itertools
-import sys
+import json
 from dataclasses import dataclass, field
 
 from lib.generating import decoding_at, evaluation_mode
-from tools import answer_calls, check_tools, new_environment, template_of, toolbox
+from lib.texts import message_text
+from tools import answer_calls, new_environment, toolbox
 
 
 @dataclass
@@ -20,6 +18,15 @@ class Episode:
     messages: list[dict] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """The messages as text, for held_out.jsonl."""
+        parts = []
+        for message in self.messages:
+            calls = [call["function"] for call in message.get("tool_calls") or []]
+            called = [f"{call['name']}({json.dumps(call['arguments'], ensure_ascii=False)})" for call in calls]
+            parts.append("\n".join([f"{message['role']}: {message_text(message)}".rstrip(), *called]))
+        return "\n".join(parts)
 
     def say(self, tokenizer: object, ids: list[int]) -> None:
         """Add a turn of the model."""
@@ -101,16 +108,3 @@ def shown(tokenizer: object, episode: Episode) -> str:
     parts = itertools.groupby(zip(episode.tokens, episode.own, strict=True), key=lambda pair: pair[1])
     texts = [(own, tokenizer.decode([token for token, _ in pairs])) for own, pairs in parts]
     return "".join(text if own else f"«{text}»" for own, text in texts)
-
-
-if __name__ == "__main__":
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from trl import GRPOConfig
-
-    if len(sys.argv) != 3:
-        sys.exit('Error: name a model and a question: python generation.py outputs/agent/model "What is 123 + 456?"')
-    tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
-    check_tools(tokenizer, sys.argv[1])
-    rows = [{"prompt": [{"role": "user", "content": sys.argv[2]}]}]
-    limits = dict(tokens=256, turns=4, template=template_of(tokenizer, GRPOConfig), batch=1, seed=0, temperature=0.0)
-    print(shown(tokenizer, generate(AutoModelForCausalLM.from_pretrained(sys.argv[1]), tokenizer, rows, **limits)[0]))

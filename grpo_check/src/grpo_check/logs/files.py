@@ -14,7 +14,8 @@ from .log import Log
 
 STATE = "trainer_state.json"
 #: Where a trainer and `HealthCallback` leave the log of a run; one in another folder below is of another run.
-LOGS = tuple(f"{place}{STATE}" for place in ("", "checkpoint-*/", "lost-at-step-*/", "health/"))
+_WITHIN = ("checkpoint-*", "lost-at-step-*", "health")
+LOGS = (STATE, *(f"{place}/{STATE}" for place in _WITHIN))
 #: The file in which `HealthCallback` keeps its held-out samples.
 SAMPLES = "samples.jsonl"
 _STEP = re.compile(r'"global_step"\s*:\s*(\d{1,15})\b')
@@ -51,10 +52,10 @@ def open_log(path: str | Path, places: Sequence[str] = ()) -> Source:
 
     Args:
         path: a file or a folder.
-        places: where in the folder, as patterns; by default, everywhere below it.
+        places: where in the folder, as patterns; by default, where the one run in it or below it has its logs.
 
     Raises:
-        CourseError: it does not exist or cannot be read, or the folder has no log.
+        CourseError: it does not exist or cannot be read, or the folder has no log, or those of several runs.
     """
     path = Path(path)
     try:
@@ -62,7 +63,7 @@ def open_log(path: str | Path, places: Sequence[str] = ()) -> Source:
             return Source(path, read_text(path))
         if not path.is_dir():
             raise CourseError(f"There is no file {str(path)!r}.")
-        newest = _newest([file for place in places for file in path.glob(place)] if places else _states_below(path))
+        newest = _newest([file for place in places for file in path.glob(place)] if places else _states_of_run(path))
     except OSError as error:  # the folder may vanish while it is read
         raise CourseError(f"{str(error.filename or path)!r} cannot be read: {error.strerror}.") from error
     if newest:
@@ -72,6 +73,27 @@ def open_log(path: str | Path, places: Sequence[str] = ()) -> Source:
         "one (save_strategy='steps'), HealthCallback writes one when training ends, and so does "
         "trainer.state.save_to_json(path)."
     )
+
+
+def several_runs(folder: Path, runs: Sequence[Path]) -> CourseError:
+    """The error for a folder with several runs, of which none can be chosen for the user."""
+    listed = ", ".join(repr(str(run)) for run in runs[:4]) + ", …" * (len(runs) > 4)
+    return CourseError(f"{str(folder)!r} holds {len(runs)} runs ({listed}). Pass the folder of one of them.")
+
+
+def _states_of_run(folder: Path) -> list[Path]:
+    """The states of the run in a folder, or of the only run below it."""
+    states = [(folder if state.parent == folder else _home_of(state), state) for state in _states_below(folder)]
+    homes = sorted({home for home, _ in states})
+    if len(homes) > 1 and folder not in homes:
+        raise several_runs(folder, homes)
+    return [state for home, state in states if len(homes) == 1 or home == folder]
+
+
+def _home_of(state: Path) -> Path:
+    """The folder of the run that wrote a state into one of `LOGS`."""
+    own = any(state.parent.match(place) for place in _WITHIN)
+    return state.parent.parent if own else state.parent
 
 
 def _states_below(folder: Path) -> Iterator[Path]:

@@ -4,12 +4,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
 from grpo_core.errors import CourseError
 
-from ..logs.files import LOGS, has_samples, logs_none, open_log, samples_in
+from ..logs.files import LOGS, has_samples, logs_none, open_log, samples_in, several_runs
 from ..logs.log import Log, read_history
 from ..logs.names import in_words_of_trl
 from ..packages import OF_TABLES, require
@@ -23,6 +24,8 @@ MOST_STEPS, MOST_BYTES = 1000, 200_000_000
 KNOWN = {"step", "prompt", "completion", "advantage"}
 #: The user's own columns that are shown.
 _MOST_EXTRAS = 6
+#: Where a template of the course writes the weights of the rewards: at the end of a run, and of a stage.
+_REPORTS = ("report.json", "finished.json")
 _SWITCH = "GRPOConfig(log_completions=True)"
 #: A file this much older than that of the step before is of another run; copying a folder reorders files, too.
 _OLDER = 60  # seconds
@@ -65,7 +68,18 @@ def _recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str
         recording = read_samples(home, samples, log)
     else:
         raise CourseError(_nothing_in(folder, log))
-    return recording.noting(trouble, _still_going_on(recording))
+    return replace(recording, weights=_weights_in(home)).noting(trouble, _still_going_on(recording))
+
+
+def _weights_in(home: Path) -> dict[str, float]:
+    """The weights of the rewards by name, from the report of a run; {} if none has them."""
+    for name in _REPORTS:
+        try:
+            weights = json.loads((home / name).read_text(encoding="utf-8"))["rewards"]
+            return {reward: float(weight) for reward, weight in weights.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a file of another program
+            continue
+    return {}
 
 
 def _history_in(home: Path, file: Path | None, correctness: Sequence[str]) -> tuple[list[dict], Log | None, str]:
@@ -112,8 +126,7 @@ def _completions_in(folder: Path) -> dict[int, Path]:
         return {}  # the completions below are those of other runs
     nearest = [place for place in places if place in (folder / "completions", run_folder(folder) / "completions")]
     if len(places) > 1 and not nearest:
-        listed = ", ".join(repr(str(place.parent)) for place in places[:4])
-        raise CourseError(f"{str(folder)!r} holds {len(places)} runs ({listed}…). Pass the folder of one of them.")
+        raise several_runs(folder, [place.parent for place in places])
     kept = [path for path in found if path.parent in (nearest or places)]
     return dict(sorted((int(FILE.fullmatch(path.name)[1]), path) for path in kept))
 

@@ -84,6 +84,7 @@ class Recording:
         notes: what a reader should know: files that could not be read, columns that are missing, what was left out.
         held_out: whether these are samples of held-out prompts, which have no groups.
         story: what a reader should look for.
+        weights: the weights of the rewards by name, if a report of the run has them.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Recording:
     notes: tuple[str, ...] = field(default=())
     held_out: bool = False
     story: str = ""
+    weights: dict[str, float] = field(default_factory=dict)
 
     def noting(self, *notes: str) -> Self:
         """The same recording with further notes."""

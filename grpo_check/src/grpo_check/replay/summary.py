@@ -18,7 +18,9 @@ MOST_LOOKS, FEWER_LOOKS, LONG = 60, 20, 150
 _LISTED = 12
 #: Totals that differ by less are the same.
 SAME = 1e-6
-UNKNOWN = "No log shows the weights of the rewards, so a sum counts each once. A curve from a log has TRL's own total."
+UNKNOWN = (
+    "Nothing here shows the weights of the rewards, so a sum counts each once. A curve from a log has TRL's total."
+)
 Points = list[tuple[int, float]]
 
 
@@ -52,13 +54,16 @@ class Paid:
 def weights_of(recording: Recording) -> tuple[tuple[float, ...], str]:
     """The weights of the rewards, and a note on where they come from.
 
-    TRL logs no weights, but the mean reward is the weighted sum of the means of the rewards, so that a log determines
-    them if its rewards vary independently. Otherwise, or if the sum does not fit, each reward counts once.
+    A template's report has them. TRL logs none, but the mean reward is the weighted sum of the means of the rewards, so
+    that a log determines them if its rewards vary independently. Otherwise, or if the sum does not fit, each reward
+    counts once.
     """
     names, log = recording.rewards, recording.log
     once = (1.0,) * len(names)
     if recording.held_out or not names:
         return once, ""
+    if all(name in recording.weights for name in names):
+        return tuple(recording.weights[name] for name in names), ""
     # Older versions of TRL counted a completion that no function scored as 0 in the mean total.
     if log and (found := solved(*_means_of(recording, log)) or solved(*_means_of(recording, log, unscored=True))):
         said = ", ".join(f"{name} {weight:g}" for name, weight in zip(names, found, strict=True))

@@ -7,6 +7,8 @@
 | `measuring` | scores what was generated before and after training, prints the table, and writes `report.json` |
 | `checkpoints` | finds the newest complete checkpoint |
 | `resuming` | trains from a checkpoint to the last step |
+| `merging` | merges an adapter into its unquantized base, and checks the merge |
+| `publishing` | checks the files of a model, and uploads them to the Hub only when asked |
 | `time_limit` | ends training by the clock |
 | `texts` | reads the text of a completion |
 | `answers` | reads the number in an answer |
@@ -23,7 +25,11 @@ Templates have more modules, from ``templates/_lib``. Each ``lib/`` has only the
 | `scoring` | calls rewards safely |
 | `training` | TRL's trainer, its log lines, Ctrl-C |
 | `evaluating` | generates and scores completions before and after training |
-| `report` | prints the table of a finished run again |
+| `held_out` | keeps the held-out answers, shows the wrong ones, and counts the right ones per label |
+| `report` | writes the result of a run, and prints it again |
+| `trained` | finds and loads the model of a finished run |
+| `cards` | writes a model card from the report |
+| `merge`, `push` | commands: write a merged model to a folder; upload a model to the Hub |
 
 Nothing here imports the rest of `grpo_core`, so that a template can take these modules along.
 """
