@@ -327,6 +327,14 @@ def changes_slightly(completions, answer, **kwargs):
     return [score * random.uniform(1, 1 + 1e-7) for score in correctness_reward(completions, answer)]
 
 
+def test_a_reward_of_strings_is_an_error_where_the_given_prompts_are_messages():
+    reward = next(rule.example for rule in RULES if rule.code == "string_only")
+    prompts = [[{"role": "user", "content": "What is 40 + 2?"}]]
+    for columns, severity in (({"prompt": prompts}, "error"), ({"prompt": ["What is 40 + 2?"]}, "note")):
+        found = [one for one in probe(reward, answers=["42"], columns=columns).findings if one.code == "string_only"]
+        assert [one.severity for one in found] == [severity]
+
+
 def test_a_rounding_error_is_not_called_random():
     assert not probe(changes_slightly).codes & {"random", "order_dependent", "mixes_groups"}
 

@@ -65,8 +65,10 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     if is_for_a_script(values):
         whose = "open-r1's script" if {*unknown} & OF_OPEN_R1 else "a script of your own"
         named = ", ".join(in_trl(name, values.hints) for name in unknown)
-        fix = f"if trl grpo reads this file, and not {whose}, correct or remove them."
-        yield found(f"trl grpo does not know the keys {named}.", fix, why=_UNKNOWN_KEYS, severity="warning")
+        fixes = [f"if trl grpo reads this file, and not {whose}, correct or remove them."]
+        if gone := [name for name in unknown if name in REMOVED]:
+            fixes.append(f"whatever reads it: GRPOConfig and TRL's parser reject {', '.join(gone)} today.")
+        yield found(f"trl grpo does not know the keys {named}.", *fixes, why=_UNKNOWN_KEYS, severity="warning")
         return
     for name in unknown:
         guess = did_you_mean(str(name), values.hints, SIMILAR)

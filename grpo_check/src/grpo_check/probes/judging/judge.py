@@ -42,7 +42,14 @@ def _findings(trial: Trial) -> list[Finding]:
         able = able and not (relative and rule.code in ACROSS_BATCHES)
         if able and not {one.code for one in findings} & {*rule.unless}:
             findings += rule(trial)[: rule.most]
+    wrong_kind = "string_only" if _given_as_messages(trial) else ""  # then the run would stop, or learn nothing
+    findings = [replace(one, severity="error") if one.code == wrong_kind else one for one in findings]
     return [replace(one, subject=trial.name) for one in findings]
+
+
+def _given_as_messages(trial: Trial) -> bool:
+    """Whether the prompts that were given are lists of messages, so that completions will be, too."""
+    return any(isinstance(row.get("prompt"), list) for row in trial.plan.columns)
 
 
 def _records(trial: Trial) -> list[dict]:
