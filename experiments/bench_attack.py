@@ -28,6 +28,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING
 
 from benches import ROOT, filled, measured_on, provenance, read_stored, write_below
+from grpo_core.training.measuring import mcnemar_p_value
 
 from grpo_utils.evaluation.statistics import Rate
 
@@ -136,7 +137,7 @@ def collect() -> dict:
         if not any(
             is_of(one, row["name"], row["seed"], row["control"]) for one in rows
         ):  # those in the file may be judged
-            rows, about = [*rows, row], found
+            rows, about = [*rows, row], about if row["control"] else found
     order = list(BY_NAME)
     rows.sort(key=lambda row: (row.get("control", False), order.index(row["name"]), row["seed"]))
     stored = {**about, "rows": rows}
@@ -175,6 +176,8 @@ def section(stored: dict) -> str:
         shown_rate=in_percent(shown),
         accused_rate=in_percent(accused),
         found=FOUND,
+        control_seed=CONTROL_SEED,
+        controls=controls(stored["rows"]),
         soon=indent(fill(early(attacks), 118), "  "),
         counts=counts(by_name),
         table=table(by_name),
@@ -186,11 +189,12 @@ def in_short(passing: Sequence[Entry], sound: Sequence[Entry], by_name: dict[str
     """The result in a few sentences, from the broken rewards that `probe` passes and the sound ones."""
     shown, accused = rates(passing, sound, by_name)
     by_policy = sum(bool(by_name[entry.name][0].get("by_policy")) for entry in passing)
+    of_probe = Rate(sum(bool(entry.errors) for entry in sound), len(sound))
     return fill(
         f"Of {shown.n} broken rewards in which `probe` finds no error, {shown.hits} have a report that shows the "
         f"fault, {by_policy} of them in a completion of the policy."
         f"{by_seed(passing, by_name)} Of {accused.n} sound rewards, `attack` flags {accused.hits}; `probe` reports an "
-        f"error in {sum(bool(entry.errors) for entry in sound)}.",
+        f"error in {sum(bool(entry.errors) for entry in sound)} ({in_percent(of_probe)}).",
         120,
     )
 
@@ -239,12 +243,40 @@ def common_seeds(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) 
     return sorted(set.intersection(*(set(by_name[entry.name]) for entry in entries))) if entries else []
 
 
+def controls(rows: Sequence[dict]) -> str:
+    """On how many rows the policy was found overpaid with GRPO, and with as much sampling and no update."""
+    pairs = [(row, one) for one in rows if one.get("control") for row in rows if is_of(row, one["name"], one["seed"])]
+    if not pairs:
+        return "A control without GRPO was not run."
+    counts = [tuple(sources(row).get("written by the trained policy", 0) for row in pair) for pair in pairs]
+    ours, theirs = zip(*counts, strict=True)
+    more, fewer = sum(a > b for a, b in counts), sum(a < b for a, b in counts)
+    said = (
+        f"Over {len(pairs)} rewards, the policy wrote overpaid completions of {sum(ours)} rows with GRPO and of "
+        f"{sum(theirs)} without. It found more rows with GRPO for {more} rewards and fewer for {fewer} (exact sign "
+        f"test, p = {mcnemar_p_value(theirs, ours):.2g})."
+    )
+    lines = [
+        f"| {row['name']} | {written(row)} | {a} | {written(one)} | {b} |"
+        for (row, one), (a, b) in zip(pairs, counts, strict=True)
+    ]
+    head = "| reward | completions, GRPO | rows | completions, control | rows |\n|---|---|---|---|---|"
+    return "\n".join([fill(said, 120), "", head, *lines])
+
+
+def written(row: dict) -> int:
+    """How many completions the model wrote in an attack."""
+    return int(re.search(r"The model wrote (\d+)", row["report"])[1])
+
+
 def early(rows: Sequence[dict]) -> str:
     """How soon the policy's completions with the fault came."""
     first = [row["first_step"] for row in rows if row.get("by_policy") and "first_step" in row]
+    start = sum(bool(row.get("by_start")) for row in rows)
     return (
-        f"in {sum(step <= 2 for step in first)} of {len(first)} such reports, the first of these completions came in "
-        "the first two steps, so the supervised steps may have been enough. A control without GRPO was not run."
+        f"in {sum(step <= 2 for step in first)} of the {len(first)} whose first step is known, the first of these "
+        f"completions came in the first two steps, and {start} reports also show one that the model wrote before it "
+        "was trained on the reward. So the supervised steps may have been enough."
     )
 
 

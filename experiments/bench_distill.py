@@ -336,7 +336,7 @@ def greedily(rows: list[dict], case: str) -> str:
     teachers = {row["seed"]: row["teacher"]["greedy"] for row in of if "teacher" in row}
     found = {"the teacher": [teachers[seed] for seed in seeds]}
     found |= {arm: [row["greedy"] for row in of if row["arm"] == arm] for arm in MEASURED[case] if arm != OWN}
-    said = "; ".join(f"{who} {', '.join(f'{one:.2f}' for one in values)}" for who, values in found.items())
+    said = "; ".join(f"{who} {', '.join(f'{one:.3f}' for one in values)}" for who, values in found.items())
     return f"- {TITLES[case]}: {said}"
 
 

@@ -408,8 +408,7 @@ print("more SFT:", after_more.accuracy)
 #
 # - *Named first* and *named second* count the answers that are the first and the second number of the question.
 # - The *swap test* asks the same pairs in the other order. A policy that always names the same place is never correct
-#   in *both orders*. One that names either number at random is, in up to 100 of 200 pairs (50 if the two orders were sampled
-#   with different seeds; here the seed is the same).
+#   in *both orders*. One that names either number at random is, in at most half as many pairs as it names a number.
 
 
 # %%
