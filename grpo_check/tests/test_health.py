@@ -90,7 +90,7 @@ SAID = {
     "cut off; the log alone cannot tell why": (CUT, ["all_truncated", "no_eos"]),
     "cut off by a short limit": ([*CUT, check(ended_with_room=0.95)], ["all_truncated"]),
     "cut off for want of an end": ([*CUT, check(ended_with_room=0.0)], ["no_eos"]),
-    "several runs, of which the last counts": ([*BROKEN["nan"], *healthy()], ["healthy"]),
+    "several runs, of which the last counts": ([*BROKEN["nan"], *healthy()], ["healthy", "begun_again"]),
     "entries of evaluation and the summary": ([*healthy(), *NO_END], ["healthy"]),
     "before TRL 0.18 a reward_std of zero": (OLD, ["dead_reward", "no_gradient"]),
     "held-out completions that are never in form": (
@@ -228,7 +228,7 @@ def test_a_code_has_one_rule_and_hides_only_codes_that_there_are():
 
 #: What a lost policy does not explain.
 OF_OTHER_CAUSES = {"string_prompt", "tools_not_called", "low_importance_weight", "nan", "kl_explosion", "saturated"}
-OF_OTHER_CAUSES |= {"reward_at_top", "slow_steps", "stalled", "unpaid_reward", "constant_reward"}
+OF_OTHER_CAUSES |= {"begun_again", "reward_at_top", "slow_steps", "stalled", "unpaid_reward", "constant_reward"}
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,14 @@ def test_a_share_of_correct_answers_beside_the_rewards_is_known():
     )
 
 
+def test_several_runs_in_one_file_are_named_and_a_resumed_one_is_not():
+    rows = [{"step": step, "reward": step / 40} for step in range(1, 31)]
+    assert "begun_again" in codes([*rows, *rows, *rows])
+    finding = next(one for one in diagnose([*rows, *rows, *rows]) if one.code == "begun_again")
+    assert finding.severity == "note" and "3 times from step 1" in finding.seen
+    assert "begun_again" not in codes([*rows, *rows[10:]])
+
+
 def test_completions_that_all_have_one_length_were_cut_off():
     rows = [{"step": step, "reward": 0.2, "completion_length": 256.0} for step in range(1, 41)]
     assert codes(rows)[0] == "all_truncated"

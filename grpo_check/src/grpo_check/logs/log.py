@@ -35,6 +35,7 @@ class Log:
         correctness: names of the rewards that measure correctness; if empty, they are recognized by name.
         rewards: the names of all reward functions, in their order.
         unscored: the names of those that never scored a completion, so that TRL logs None for them.
+        restarts: how often it began again at its first step; what was logged before is not judged.
         counted: whether some entries had no step, so that they were counted; each may stand for many steps.
         of_evaluation: whether its entries are evaluations, because only those have rewards.
         error: the text of the exception that stopped the run, and its step where no entry shows it.
@@ -45,6 +46,7 @@ class Log:
     correctness: tuple[str, ...] = ()
     rewards: dict[str, None] = field(default_factory=dict)
     unscored: dict[str, None] = field(default_factory=dict)
+    restarts: int = 0
     counted: bool = False
     of_evaluation: bool = False
     error: str = ""
@@ -81,6 +83,7 @@ class Log:
             self.checks = [check for check in self.checks if at and check.get("step", step) < step]
             if not at:
                 self.rewards, self.unscored = {}, {}
+                self.restarts += 1
         self.entries.insert(at, entry)
 
     @property

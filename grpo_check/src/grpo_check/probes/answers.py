@@ -8,8 +8,10 @@ The variants depend on the kind of answer: a number, JSON, a letter, a program o
 
 import json
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 
 from grpo_core.rewards import is_expression, parse_json, parse_number, same_answer
 
@@ -257,21 +259,31 @@ def changed_json(text: str) -> list[tuple[str, str]]:
         value = parse_json(found[0]) if found else None
     except ValueError:
         return []
-    changes: dict[str, object] = {}
-    if isinstance(value, list) and len(value) > 1:
-        changes["its last item left out"] = value[:-1]
-    for key, one in value.items() if isinstance(value, dict) else ():
-        if isinstance(one, str) and len(one) > 1:
-            changes[f"another {key}"] = value | {key: one[0]}
-        elif isinstance(one, list) and len(one) > 1:
-            changes[f"the last of {key} left out"] = value | {key: one[:-1]}
-        if len(value) > 1:
-            changes[f"no {key}"] = {name: other for name, other in value.items() if name != key}
     write = json.dumps if (found or [""])[0].isascii() else _unescaped
     return [
         (what, text[: found.start()] + write(changed) + text[found.end() :])
-        for what, changed in [*changes.items()][:_MOST_CHANGES]
+        for what, changed in islice(_changed(value), _MOST_CHANGES)
     ]
+
+
+def _changed(value: object) -> Iterator[tuple[str, object]]:
+    """Each change of one place: what it is, and the whole value with it. Of a list, only the first item is changed."""
+    if isinstance(value, list):
+        if len(value) > 1:
+            yield "its last item left out", value[:-1]
+        yield from ((what, [changed, *value[1:]]) for what, changed in (_changed(value[0]) if value else ()))
+    for key, one in value.items() if isinstance(value, dict) else ():
+        if isinstance(one, str) and len(one) > 1:
+            yield f"another {key}", value | {key: one[0]}
+        elif isinstance(one, int | float) and not isinstance(one, bool):
+            yield f"another {key}", value | {key: one + 1}
+        else:
+            yield from (
+                (what.replace("its last item", f"the last item of {key}"), value | {key: new})
+                for what, new in _changed(one)
+            )
+        if len(value) > 1:
+            yield f"no {key}", {name: other for name, other in value.items() if name != key}
 
 
 def _unescaped(value: object) -> str:

@@ -36,6 +36,20 @@ rule = adding_to(RULES, LogRule)
 
 
 @rule(
+    "note",
+    "the log begins again at its first step, so only what was logged since then is judged",
+    why="the run was started again, or the file holds several runs.",
+    fixes=("to judge another run, put its rows alone into a file.",),
+    harmless=True,
+    example=[*log_of(20, reward=lambda step: step / 20), *log_of(20, reward=lambda step: step / 20)],
+)
+def begun_again(log: Log) -> Iterator[Finding]:
+    """A step that comes again later than the first is a run that was resumed there, and is not reported."""
+    if log.restarts:
+        yield found(seen=f"{log.restarts + 1} times from step {log.entries[0]['step']}")
+
+
+@rule(
     "error",
     "the run needs more memory than there is",
     why="the run stopped, and the next one will stop at the same place.",

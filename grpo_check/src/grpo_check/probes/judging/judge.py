@@ -74,7 +74,8 @@ def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
     facts += _facts_of_pay(trial)
     facts += ["it reads the gold answers as numbers"] if plan.numbers else []
     golds = ", ".join(map(_short, plan.golds[:4])) + (", …" if len(plan.golds) > 4 else "")
-    how = f"judged by the answer ({golds})" if trial.answered else "judged by its format alone"
+    unread = "" if plan.own_golds else ", because it reads none of the answers"
+    how = f"judged by the answer ({golds})" if trial.answered else f"judged by its format alone{unread}"
     kind = "chat messages" if plan.chat else "strings"
     form = f"any format, such as {plan.form}" if plan.any_form else f"format {plan.form}"
     form = "the format of your example" if _ONLY_EXAMPLE in facts else form

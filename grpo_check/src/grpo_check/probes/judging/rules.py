@@ -225,11 +225,12 @@ def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
     """
     if _pays_only_the_example(trial):
         return
-    faults = [one for row in answered_rows(trial) for one in (*_beaten(row, trial.partial), *_preferred(row))]
-    for row in answered_rows(trial)[:1]:
+    rows = answered_rows(trial)
+    faults = [one for row in rows for one in _beaten(row, trial.partial)]
+    faults += [one for row in rows for one in _preferred(row)]
+    for row in rows[:1]:
         faults += _beaten_elsewhere(row, trial.plan.elsewhere)
-    worst_first = ("", "error", "warning", "note")  # only the first one is reported
-    yield from sorted(faults, key=lambda one: worst_first.index(one.severity))
+    yield from sorted(faults, key=lambda one: one.severity == "note")  # only the first one is reported
 
 
 def _pays_only_the_example(trial: Trial) -> bool:
