@@ -22,13 +22,15 @@ SOUND = """return text.split("<answer>").length === 2 && text.endsWith("<answer>
 #: Trains once and gives what the page would show, with the last batch.
 TRAIN = """(code, seed) => {
   const run = newRun(seed);
+  const paid = (batch) => batch.map((answer) => Number(code(answer.text, answer.gold, answer.tags)));
   let batch;
+  run.start = mean(paid(UNTRAINED));
   while (run.step < STEPS) {
     batch = collect(run);
-    learn(run, batch, batch.map((answer) => Number(code(answer.text, answer.gold, answer.tags))));
+    learn(run, batch, paid(batch));
   }
   const texts = batch.map((answer) => answer.text);
-  return { pay: [run.paid[0], recent(run.paid)], right: recent(run.right), story: story(run), texts };
+  return { pay: [run.start, recent(run.paid)], right: recent(run.right), story: story(run), texts };
 }"""
 
 
@@ -99,7 +101,16 @@ def test_the_first_rewards_pay_more_and_do_not_make_it_right(opened):
 @browser.needs_browser
 def test_the_challenge_can_be_won(opened):
     for run in runs(opened, SOUND, SEEDS):
-        assert run["right"] >= 0.9 and run["story"].startswith("It learned what you wanted:")
+        assert run["right"] >= 0.9 and run["story"].startswith("You win! It learned what you wanted:")
+        assert "its pay went from 0.26 to" in run["story"] and "right answers from 26% to" in run["story"]
+
+
+@browser.needs_browser
+def test_a_win_asks_for_another_seed_and_leads_on(opened):
+    assert train(opened, SOUND) == "Does another seed agree? Press Again."
+    assert opened.run("$('story').textContent").endswith("%. Next: the cards below.")
+    assert train(opened, "return tags.length") == "Trained for 120 steps."
+    assert "below" not in opened.run("$('story').textContent")
 
 
 @browser.needs_browser
@@ -139,6 +150,65 @@ def test_no_code_knows_a_reward_by_its_name():
     names = re.findall(r"^  '([\w ]+)': '", TEXT, flags=re.MULTILINE)
     assert len(names) == 6
     assert [TEXT.count(f"'{name}'") for name in names] == [1, 1, 1, 1, 1, 2]  # the reader's own is named
+
+
+SHOWN = "[$('paid').textContent, $('right').textContent, $('story').textContent, $('said').textContent]"
+CURVES = "['paid', 'right'].map((name) => $(`${name}-curve`).lastElementChild.getAttribute('points'))"
+GUESS = ["–", "26%", "Guess what it learns. Then press Train.", ""]
+
+
+@browser.needs_browser
+@pytest.mark.parametrize("change", ["$('presets').children[3].click()", "$('code').value += ' '; $('code').oninput()"])
+def test_another_reward_clears_the_run_before(opened, change):
+    answers = opened.run("$('answers').textContent")
+    train(opened, "return text.length")
+    assert opened.run(SHOWN) != GUESS and all(opened.run(CURVES))
+    opened.run(change)
+    assert opened.run(SHOWN) == GUESS and opened.run(CURVES) == ["", ""]
+    assert opened.run("$('answers').textContent") == answers
+    opened.scheme("light")  # with motion: a run that goes on is stopped, and draws no more
+    opened.run("$('train').click()")
+    until(opened, "$('step').textContent.startsWith('step')")
+    opened.run(change)
+    time.sleep(0.3)
+    assert opened.run(SHOWN) == GUESS and opened.run("worker === undefined && $('step').textContent === ''")
+
+
+@browser.needs_browser
+def test_an_edit_leaves_the_cursor_where_it_is(opened):
+    opened.run("$('code').focus(); $('code').setSelectionRange(3, 3)")
+    opened.call("Input.insertText", text="xy")
+    assert opened.run("[$('code').value.slice(0, 6), $('code').selectionStart]") == ["// xy0", 5]
+
+
+@browser.needs_browser
+@pytest.mark.parametrize("width", [1200, 390])
+def test_long_lines_wrap_next_to_their_numbers(opened, width):
+    opened.size(width, 844)
+    code = ["let a = 1", "", "// " + "long words " * 20, "// " + "x" * 120 + "   ", "return a", ""]
+    opened.run(f"$('code').value = {json.dumps(chr(10).join(code))}; $('code').oninput()")
+    heights = opened.run(
+        "[...$('lines').children].map((line) => Math.round(line.getBoundingClientRect().height / 20.8))"
+    )
+    assert len(heights) == 6 and heights[:2] == [1, 1] and heights[4:] == [1, 1] and min(heights[2:4]) > 1
+    assert opened.run("Math.abs($('code').scrollHeight - $('lines').scrollHeight)") <= 1
+
+
+@browser.needs_browser
+def test_the_numbers_in_the_words_are_those_of_the_code(opened):
+    said = opened.run("document.querySelector('.lead').textContent + document.querySelector('.answers p').textContent")
+    assert re.findall(r"\d+", said) == [str(n) for n in opened.run("[GROUP, GROUP, LONGEST]")]
+
+
+@browser.needs_browser
+def test_the_sentence_during_a_run_is_heard_only(opened):
+    opened.run(
+        "window.seen = []; const look = () => seen.push([$('story').textContent, $('story').style.opacity]);"
+        "new MutationObserver(look).observe($('story'), { childList: true })"
+    )
+    train(opened, "return tags.length")
+    during = [opacity for text, opacity in opened.run("seen") if text.startswith("Step ")]
+    assert during and set(during) == {"0"} and opened.run("$('story').style.opacity") == "1"
 
 
 # As in lesson 08
@@ -231,7 +301,7 @@ def test_bad_code_gives_one_sentence_and_the_page_goes_on(opened):
         line = re.match(r"Line (\d)", said)
         assert opened.run("document.querySelector('#lines .wrong')?.textContent.trim()") == (line and line[1])
         assert opened.run("$('code').getAttribute('aria-invalid')") == "true"
-    assert train(opened, SOUND) == "Trained for 120 steps."
+    assert train(opened, "return tags.length") == "Trained for 120 steps."
     assert opened.run("$('code').getAttribute('aria-invalid')") == "false"
     assert opened.run("document.title") == title and opened.run("$('unable').hidden")
 
@@ -379,7 +449,7 @@ def test_it_is_small_and_refers_to_nothing_elsewhere():
 def test_nothing_moves_while_it_trains(opened, width):
     opened.size(width, 844)
     opened.run("""window.places = new Set();
-      const parts = [...document.querySelectorAll('#bar, .cards, #story, .answers, #answers, #answers + p, nav')];
+      const parts = [...document.querySelectorAll('#bar, .cards, #story, .answers, #answers, .answers p, nav')];
       const look = () => places.add(parts.map((part) => part.getBoundingClientRect().top + scrollY).join());
       new MutationObserver(look).observe(document.body, { subtree: true, childList: true });""")
     opened.scheme("light")  # with motion
@@ -393,7 +463,7 @@ def test_nothing_moves_while_it_trains(opened, width):
 def test_less_motion_is_respected(opened):
     opened.run("window.drawn = 0; new MutationObserver(() => drawn++).observe($('paid'), { childList: true })")
     assert train(opened, "return text.length") == "Trained for 120 steps."
-    assert opened.run("drawn") == 4
+    assert opened.run("drawn") == 1 + 4  # the edit clears the run before
 
 
 @browser.needs_browser

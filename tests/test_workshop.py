@@ -166,6 +166,9 @@ def test_the_folder_stands_alone(tmp_path, capsys):
         (path.name, link) for path in files for link in relative_links_of(path) if not (path.parent / link).exists()
     ]
     assert not dead
+    page = tmp_path / "docs" / "pay-a-model.html"
+    links = re.findall(r'href="([^"#:]+)["#]', page.read_text(encoding="utf-8"))
+    assert links and all((page.parent / link).exists() for link in links)
     assert len(list(tmp_path.glob("*.ipynb"))) == len(LESSONS)
     assert not (tmp_path / "docs" / "instructor-guide.md").exists()
 
