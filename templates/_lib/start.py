@@ -1,7 +1,7 @@
-"""The settings of a run, and what is checked before a model is loaded.
+"""The settings of a run. `read` checks them before anything heavy is imported, and `parse` gives them to TRL.
 
-Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. TRL's parser reads them
-from a YAML file and from options, which take precedence. Rewards and their weights are in rewards.py instead.
+Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. They come from a YAML file
+and from options, which take precedence. Rewards and their weights are in rewards.py instead.
 """
 
 import argparse
@@ -9,18 +9,19 @@ import difflib
 import json
 import logging
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
+from math import gcd, lcm
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
+from .known import Field, of_trl
 from .small_yaml import SmallLoader, load_yaml
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from trl import GRPOConfig, ModelConfig
 
 FEWEST_HELD_OUT = 10  # rows; fewer cannot show a change
@@ -40,15 +41,23 @@ NAMED_BOOLEANS = {
     "eval_strategy": {False: "no"},
     "scale_rewards": {False: "none", True: "group"},
 }
+#: The trackers that report_to may name, and what each of them needs installed.
+TRACKERS = {name: name for name in ("tensorboard", "trackio", "wandb", "mlflow", "swanlab", "clearml", "comet_ml")}
+
+
+NO_SETTINGS = "Error: rewards and their weights are not settings; set them in REWARDS in rewards.py."
 
 
 @dataclass
 class RunConfig:
     """The settings that TRL does not have."""
 
-    dataset_name: str = field(default="openai/gsm8k", metadata={"help": "addition, openai/gsm8k, or FILE.jsonl"})
+    dataset_name: str = field(
+        default="openai/gsm8k", metadata={"help": "one that data.py knows, or a file of your own"}
+    )
     train_rows: int = field(default=2000, metadata={"help": "rows to train on, at most"})
     eval_rows: int = field(default=200, metadata={"help": "held-out rows to evaluate before and after training"})
+    held_out: float = field(default=0.2, metadata={"help": "share of the rows of your own file to evaluate with"})
     eval_batch: int = field(default=40, metadata={"help": "held-out prompts answered at once"})
     max_prompt_tokens: int = field(default=512, metadata={"help": "longer prompts are dropped; TRL never cuts them"})
     max_minutes: float = field(default=0, metadata={"help": "end training before it takes longer; 0: no limit"})
@@ -56,6 +65,7 @@ class RunConfig:
     reward_model_weight: float = field(default=0.1, metadata={"help": "its weight; its scores are unbounded"})
     use_unsloth: bool = field(default=True, metadata={"help": "load with Unsloth (false: plain transformers)"})
     accept_changes: bool = field(default=False, metadata={"help": "resume from checkpoints after an edit"})
+    check: bool = field(default=False, metadata={"help": "check all that can be known before loading, and stop"})
 
 
 @dataclass
@@ -69,56 +79,97 @@ class Settings:
     profile: str  # the name of the config file
 
 
-def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Settings:
-    """Set the environment, import Unsloth and then TRL, and read the settings; an invalid one raises `SystemExit`.
+def read(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> dict:
+    """All settings by name, checked, and the environment set; an invalid setting raises `SystemExit`.
 
-    ``stage`` has options that take precedence over ``argv``. With ``alone``, the run uses one process and one GPU.
+    It imports nothing heavy, so that a mistake is reported within a second. ``stage`` has options that take precedence
+    over ``argv``. With ``alone``, the run uses one process and one GPU.
     """
+    if {"-h", "--help"} & set(argv):
+        parse(argv, stage, alone)  # TRL's parser prints the help, and ends the program
     if alone and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SystemExit("Error: this template trains in one process; run it without torchrun or accelerate.")
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--config", default="")
-    early.add_argument("--use_unsloth", "--use-unsloth", nargs="?", const="true")
-    early.add_argument("--no_use_unsloth", "--no-use-unsloth", dest="use_unsloth", action="store_const", const="false")
     check_repeated(argv)
-    first, options = early.parse_known_args(argv)
-    config = read_config(Path(first.config)) if first.config else {}
-    if first.use_unsloth:
-        config["use_unsloth"] = first.use_unsloth
-    if not {"-h", "--help"} & set(argv):  # help asks for nothing
-        prepare(config.pop("env", {}), str(config.get("use_unsloth", "true")), alone)
+    path, config, options = given(argv)
+    prepare(config.pop("env", {}), alone)
+    known = known_settings()
+    of_options, unknown = read_options([*options, *stage], known)
+    check_names(known, [name for name in config if name not in known], unknown)
+    values = {name: one.default for name, one in known.items()}
+    for name, value in {**config, **of_options}.items():
+        try:
+            values[name] = known[name].read(value)
+        except ValueError as error:
+            where = f"--{name}" if name in of_options else f"{path}, line {line_of(path, name)}: {name}"
+            raise SystemExit(f"Error: {where} is {value}; {error}.") from None
+    if values["reward_weights"]:
+        raise SystemExit(NO_SETTINGS)
+    check_numbers(values)
+    check_groups(values)
+    check_model(values, path)
+    check_loading(values, known)
+    check_installed(values, alone)
+    return values
+
+
+def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Settings:
+    """The settings as TRL's dataclasses, after `read`; it imports Unsloth before TRL, which Unsloth patches."""
+    asks_for_help = bool({"-h", "--help"} & set(argv))
+    if not asks_for_help and read(argv, stage, alone)["use_unsloth"] and alone:
+        import unsloth  # noqa: F401
     from trl import GRPOConfig, ModelConfig, TrlParser
 
     parser = TrlParser((RunConfig, GRPOConfig, ModelConfig), allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--config", default=argparse.SUPPRESS, help="a YAML file of settings; options replace its own")
+    path, config, options = given(argv)
+    config.pop("env", None)
     try:
         unknown = parser.set_defaults_with_config(**config)
         found, more = parser.parse_known_args([*options, *stage])
-        check_names(vars(found), [*unknown, *more])
-        check_numbers(vars(found))
-        check_groups(vars(found))
-        check_model(vars(found))
-        check_loading(vars(found), ModelConfig())
-        return Settings(*parser.parse_dict(vars(found)), vars(found), Path(first.config).stem)
+        check_names(vars(found), [], [*unknown, *more])
+        return Settings(*parser.parse_dict(vars(found)), vars(found), path.stem)
     except (argparse.ArgumentError, ValueError) as error:  # ValueError: from TRL's dataclasses
         raise SystemExit(f"Error: {error}") from None
 
 
-def prepare(environment: dict, use_unsloth: str, alone: bool) -> None:
-    """Set the environment before torch reads it, and import Unsloth before TRL, which it patches.
+def given(argv: list[str]) -> tuple[Path, dict, list[str]]:
+    """The path of the config, the settings in it, and the options next to it."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config", default="")
+    found, options = early.parse_known_args(argv)
+    path = Path(found.config)
+    return path, read_config(path) if found.config else {}, options
 
-    A run in several processes never imports Unsloth: engine.py rejects use_unsloth.
-    """
+
+def known_settings() -> dict[str, Field]:
+    """Every setting, by name."""
+    own = {one.name: Field(one.type.__name__, one.default, "RunConfig") for one in fields(RunConfig)}
+    return own | of_trl()
+
+
+def read_options(options: list[str], known: dict[str, Field]) -> tuple[dict, list[str]]:
+    """The values of options by name, as text, and the words that are none; a switch may have no value."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name, one in known.items():
+        switch = one.kinds == {"bool"}
+        how = {"nargs": "?", "const": True} if switch else {"nargs": "+"} if "list[" in one.kind else {}
+        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", dest=name, default=argparse.SUPPRESS, **how)
+        if switch:
+            off = dict(dest=name, action="store_const", const=False, default=argparse.SUPPRESS)
+            parser.add_argument(f"--no_{name}", f"--no-{name.replace('_', '-')}", **off)
+    try:
+        found, unknown = parser.parse_known_args(options)
+    except argparse.ArgumentError as error:
+        raise SystemExit(f"Error: {error}") from None
+    return vars(found), unknown
+
+
+def prepare(environment: dict, alone: bool) -> None:
+    """Set the environment before torch and the Hub's client read it."""
     os.environ.update({name: str(value) for name, value in environment.items()})
     if alone:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # a second GPU would double the batch
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it suggests a kernel that no run needs
-    if not alone or use_unsloth.lower() in ("false", "f", "no", "n", "0"):
-        return
-    if not find_spec("unsloth"):
-        fix = "pip install --no-deps -r requirements-unsloth.txt, or set use_unsloth: false."
-        raise SystemExit(f"Error: Unsloth is not installed: {fix}")
-    import unsloth  # noqa: F401
 
 
 class StrictLoader(SmallLoader):
@@ -137,8 +188,18 @@ class StrictLoader(SmallLoader):
         return super().construct_mapping(node, deep)
 
 
+def line_of(path: Path, name: str) -> int:
+    """The line of a config that has a setting."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((n for n, line in enumerate(lines, start=1) if line.partition(":")[0].strip("'\" ") == name), 1)
+
+
 def read_yaml(path: Path) -> object:
-    """Read a YAML file; an error names the file and the line."""
+    """Read a YAML file; an error names the file and the line, or the nearest file that exists."""
+    if not path.is_file():
+        here = [str(other) for other in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))]
+        near = difflib.get_close_matches(str(path), here, n=1)
+        raise SystemExit(f"Error: there is no file {path}." + (f" Did you mean {near[0]}?" if near else ""))
     try:
         return load_yaml(path, StrictLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -182,13 +243,13 @@ def check_repeated(argv: list[str]) -> None:
             raise SystemExit(f"Error: --{name[2:]} is given twice; delete one.")
 
 
-def check_names(values: dict, unknown: list[str]) -> None:
+def check_names(known: Iterable[str], of_config: list[str], of_options: list[str]) -> None:
     """Reject an unknown setting, with the nearest name, and rewards among the settings."""
-    names = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
-    if {"rewards", "reward_funcs", "reward-funcs"} & set(names) or values["reward_weights"]:
-        raise SystemExit("Error: rewards and their weights are not settings; set them in REWARDS in rewards.py.")
-    if wrong := names or unknown:
-        near = difflib.get_close_matches(wrong[0], values, n=1)
+    names = [word[2:].partition("=")[0] for word in of_options if word.startswith("--")]
+    if {"rewards", "reward_funcs", "reward-funcs"} & {*of_config, *names}:
+        raise SystemExit(NO_SETTINGS)
+    if wrong := of_config + names or of_options:
+        near = difflib.get_close_matches(wrong[0], known, n=1)
         raise SystemExit(f"Error: unknown setting {wrong[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
 
 
@@ -202,6 +263,7 @@ def check_numbers(values: dict) -> None:
     require(values, COUNTS, lambda n: n >= 1, "a positive integer")
     require(values, ["temperature", *used], lambda n: n > 0, "above 0")
     require(values, ["learning_rate", "warmup_steps", "beta", "max_minutes"], lambda n: n >= 0, "0 or more")
+    require(values, ["held_out"], lambda n: 0 <= n < 1, "a share, such as 0.2 for a fifth")
     if values["scale_rewards"] not in ("group", "batch", "none"):  # TRL finds it only in its first step
         raise SystemExit(f"Error: scale_rewards is {values['scale_rewards']!r}; it must be group, batch or none.")
 
@@ -215,32 +277,92 @@ def require(values: dict, names: Sequence[str], holds: Callable, wanted: str) ->
             raise SystemExit(f"Error: {name} is {value}; it must be {wanted}.")
 
 
+def completions_of(values: dict) -> int:
+    """The completions of a step."""
+    steps = values["steps_per_generation"] or values["gradient_accumulation_steps"]
+    return values["generation_batch_size"] or values["per_device_train_batch_size"] * steps * processes()
+
+
+def processes() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def check_groups(values: dict) -> None:
-    """Check that the completions of a step are complete groups. (TRL would name settings that the user did not set.)"""
-    group, steps = values["num_generations"], values["steps_per_generation"] or values["gradient_accumulation_steps"]
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    count = values["generation_batch_size"] or values["per_device_train_batch_size"] * steps * processes
-    if group < 2 or count % group:
-        raise SystemExit(
-            f"Error: num_generations is {group}, and a step has {count} completions (generation_batch_size, or "
-            "per_device_train_batch_size x gradient_accumulation_steps x processes). A group needs at least 2 "
-            "completions, and every group must be complete: change one, so that num_generations divides the other."
-        )
+    """Check that the completions of a step are complete groups, and name numbers that fit.
+
+    (TRL would name settings that the user did not set.)
+    """
+    group, count, batch = values["num_generations"], completions_of(values), values["per_device_train_batch_size"]
+    if group >= 2 and count % group == 0:
+        return
+    group_fits = sorted((n for n in range(2, count + 1) if count % n == 0), key=lambda n: (abs(n - group), n))
+    fixes = [f"num_generations: {group_fits[0]}"] if group_fits else []
+    if group >= 2:
+        name, now, unit = "per_device_train_batch_size", batch, group // gcd(group, count // batch)
+        if values["generation_batch_size"]:
+            name, now, unit = "generation_batch_size", count, lcm(group, batch * processes())
+        fixes.append(f"{name}: {max(unit, round(now / unit) * unit)}")
+    raise SystemExit(
+        f"Error: num_generations is {group}, and a step has {count} completions (generation_batch_size, or "
+        "per_device_train_batch_size x gradient_accumulation_steps x processes). A group needs at least 2 "
+        f"completions, and every group must be complete. Set {', or '.join(fixes)}."
+    )
 
 
-def check_model(values: dict) -> None:
+def check_model(values: dict, config: Path) -> None:
     """Reject a model that is not there, or that cannot be trained or resumed with these settings."""
     name = values["model_name_or_path"]
     if not name:
         raise SystemExit("Error: model_name_or_path is missing. Add --config config.cpu.yaml, which sets it.")
     if name.startswith(".") and not Path(name).is_dir():
-        raise SystemExit(f"Error: there is no model in {name}. (`python -m grpo_utils new` copies ./tiny-model too.)")
+        near = near_model(name)
+        fix = f"Did you mean {near}?" if near else "(`python -m grpo_utils new` copies ./tiny-model too.)"
+        raise SystemExit(f"Error: there is no model in {name}. {fix}")
+    if not Path(name).is_dir():
+        check_on_hub(name, config)
     if values["load_in_4bit"] and not values["use_peft"]:
         raise SystemExit("Error: load_in_4bit needs use_peft: 4-bit weights cannot be trained, but an adapter can.")
     if Path(name, "adapter_config.json").is_file():
         check_adapter(Path(name), values["use_peft"])
     if values["save_only_model"]:
         raise SystemExit("Error: with save_only_model a run cannot resume; set it to false.")
+
+
+def near_model(name: str) -> str:
+    """The folder here that holds a model and is called almost so, or ""."""
+    models = {path.parent.name: f"./{path.parent.name}" for path in Path(".").glob("*/config.json")}
+    near = difflib.get_close_matches(name.removeprefix("./"), models, n=1, cutoff=0.8)
+    return models[near[0]] if near else ""
+
+
+def check_on_hub(name: str, config: Path) -> None:
+    """Reject a model that is not a folder and cannot be downloaded, or that looks like a typo in a folder's name."""
+    if near := near_model(name):
+        raise SystemExit(f"Error: model_name_or_path is {name}, and there is no such folder. Did you mean {near}?")
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() not in ("1", "ON", "YES", "TRUE"):
+        return
+    from huggingface_hub import try_to_load_from_cache
+
+    if not any(isinstance(try_to_load_from_cache(name, file), str) for file in ("config.json", "adapter_config.json")):
+        where = f"in {config}, under env" if str(config) != "." else "in the environment"
+        raise SystemExit(
+            f"Error: model_name_or_path is {name}, which is neither a folder here nor downloaded before, and "
+            f"HF_HUB_OFFLINE is 1 ({where}), so nothing is downloaded. Correct the name, or set HF_HUB_OFFLINE: 0."
+        )
+
+
+def check_installed(values: dict, alone: bool) -> None:
+    """Reject settings that need a package that is not installed: Unsloth, and the trackers of report_to."""
+    if alone and values["use_unsloth"] and not find_spec("unsloth"):
+        fix = "pip install --no-deps -r requirements-unsloth.txt, or set use_unsloth: false."
+        raise SystemExit(f"Error: Unsloth is not installed: {fix}")
+    named = values["report_to"]
+    for name in [named] if isinstance(named, str) else named or []:
+        if name in TRACKERS and not find_spec(TRACKERS[name]):
+            fix = f"pip install {name}, or set report_to: none."
+            raise SystemExit(f"Error: report_to is {name}, which is not installed: {fix}")
+        if name not in TRACKERS and (near := difflib.get_close_matches(name, TRACKERS, n=1, cutoff=0.7)):
+            raise SystemExit(f"Error: report_to is {name}. Did you mean {near[0]}?")
 
 
 def check_adapter(folder: Path, use_peft: bool) -> None:
@@ -258,29 +380,33 @@ def check_adapter(folder: Path, use_peft: bool) -> None:
         )
 
 
-def check_loading(values: dict, default: "ModelConfig") -> None:
+def check_loading(values: dict, known: dict[str, Field]) -> None:
     """Reject settings of TRL's `ModelConfig` that would have no effect, because loading.py loads the model."""
-    for name, usual in vars(default).items():
-        if name not in LOADING and values[name] != usual:
+    for name, one in known.items():
+        if one.owner == "ModelConfig" and name not in LOADING and values[name] != one.default:
             raise SystemExit(f"Error: {name} is {values[name]}, but the templates do not use this setting; delete it.")
 
 
-def check_rows(settings: Settings, rows: "Dataset", held_out: "Dataset") -> None:
+def check_rows(values: dict, rows: Sequence, held_out: Sequence) -> None:
     """Check that there are enough rows for a step, and for an evaluation."""
-    check_enough(settings, len(rows), f"{settings.run.dataset_name} has {len(rows)} training rows")
-    count = len(held_out)
-    if count < min(FEWEST_HELD_OUT, settings.run.eval_rows):
-        raise SystemExit(
-            f"Error: {settings.run.dataset_name} has {count} held-out rows, and an evaluation needs {FEWEST_HELD_OUT}. "
-            f"Add rows, or continue anyway with --eval_rows {count}."
-        )
+    name, count, share = values["dataset_name"], len(held_out), values["held_out"]
+    found = f"{name} has {len(rows)} training rows"
+    if Path(name).is_file():
+        found += f" and {count} held-out ones (held_out={share:g} of those without a split, chosen by a checksum)"
+    check_enough(values, len(rows), found)
+    if count < min(FEWEST_HELD_OUT, values["eval_rows"]):
+        more = "Add rows, raise held_out, or give the rows a column split with train or test"
+        more += f"; or continue anyway with --eval_rows {count}" if count else ""
+        raise SystemExit(f"Error: {found}, and an evaluation needs {FEWEST_HELD_OUT}. {more}.")
 
 
-def check_enough(settings: Settings, rows: int, found: str) -> None:
+def check_enough(values: dict, rows: int, found: str) -> None:
     """Check that there are enough training rows for a step, or TRL would end the run without one."""
-    needed = settings.training.generation_batch_size // settings.training.num_generations
+    group = values["num_generations"]
+    needed = completions_of(values) // group
     if rows < needed:
+        smaller = f", or take smaller steps: {rows * group} completions" if rows else ""
         raise SystemExit(
             f"Error: {found}, and each step needs {needed} different prompts "
-            "(completions / num_generations). Add rows, or use a smaller batch."
+            f"({completions_of(values)} completions in groups of {group}). Add rows{smaller}."
         )

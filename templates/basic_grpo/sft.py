@@ -26,7 +26,8 @@ from datasets import Dataset
 from lib.folder import check_writable
 from lib.loading import load_policy
 from lib.policy import keep_trainable_fp32
-from lib.rows import read_jsonl
+from lib.rows import read_rows
+from lib.table import Columns
 from rewards import is_in_form
 from trl import SFTConfig, SFTTrainer
 
@@ -35,19 +36,22 @@ BATCH = 8  # demonstrations per step
 SAME = ("num_train_epochs", "learning_rate", "optim", "seed", "use_cpu", "fp16", "bf16", "gradient_checkpointing")
 
 
-def demonstration(line: dict) -> dict:
-    """The prompt and the completion in one line of the file."""
-    if not is_in_form(line["completion"]):
-        raise ValueError(f"the completion {line['completion']!r} does not have the format that rewards.py accepts")
-    completion = [{"role": "assistant", "content": line["completion"]}]
-    return {"prompt": chat(line["question"]), "completion": completion}
+def problem(row: dict) -> str:
+    """What is wrong with a demonstration; "" for a valid one."""
+    if is_in_form(row["completion"]):
+        return ""
+    return f"the completion {row['completion']!r} does not have the format that rewards.py accepts"
 
 
 def demonstrations(name: str, settings: start.Settings) -> list[dict]:
     """The rows of the file, without prompts that train.py evaluates."""
     run, training = settings.run, settings.training
-    rows = read_jsonl(name, demonstration, '{"question": …, "completion": …}', "")
-    held_out = list(load_rows(run.dataset_name, "test", run.eval_rows, training.seed)["prompt"])
+    rows = [
+        {"prompt": chat(row["question"]), "completion": [{"role": "assistant", "content": row["completion"]}]}
+        for row in read_rows(name, Columns(("question", "completion")), problem)
+    ]
+    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed, run.held_out)
+    held_out = [row["prompt"] for row in held_out]
     kept = [row for row in rows if row["prompt"] not in held_out]
     left_out = len(rows) - len(kept)
     print(f"{len(kept)} demonstrations; {left_out} are left out, because train.py evaluates their prompts.")
