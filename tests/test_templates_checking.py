@@ -99,7 +99,7 @@ def test_a_mistake_in_the_data_is_found_before_torch_is_imported(tmp_path, templ
 @pytest.mark.slow
 def test_the_settings_read_from_trls_source_are_those_of_its_classes():
     """With their defaults, wherever these are plain values."""
-    from dataclasses import MISSING, fields
+    from dataclasses import fields
 
     from trl import GRPOConfig, ModelConfig
 
@@ -108,10 +108,9 @@ def test_the_settings_read_from_trls_source_are_those_of_its_classes():
     real = {one.name: one for kind in (GRPOConfig, ModelConfig) for one in fields(kind)}
     assert found.keys() - own == real.keys()
     plain = {name: one.default for name, one in real.items() if isinstance(one.default, int | float | str)}
-    assert len(plain) > 100 and {name: found[name].default for name in plain} == {
-        name: getattr(default, "value", default) for name, default in plain.items()
-    }
-    assert all(one.default is not MISSING or found[name].default is None for name, one in real.items())
+    plain = {name: getattr(default, "value", default) for name, default in plain.items()}
+    differ = {name for name, default in plain.items() if found[name].default != default}
+    assert len(plain) > 100 and differ == {"optim"}  # TRL computes it
 
 
 COLUMNS = table.Columns(("question", "answer"))
