@@ -366,3 +366,15 @@ def test_a_test_that_no_program_could_pass_is_refused(tmp_path, change, said):
             assert said in str(stopped.value)
         else:
             assert len(data.load_rows(str(tmp_path / "own.jsonl"), "train", 9, 0, 0.0)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["basic_grpo", "own_data", "structured_output", "scale_out"])
+def test_preflight_reads_the_config_of_a_template_with_its_rows_and_rewards(tmp_path, grpo_check, monkeypatch, name):
+    """It called the template's own settings unknown, and checked neither rows nor rewards."""
+    monkeypatch.chdir(new_project(name, tmp_path / "project"))
+    code, said, _ = grpo_check("preflight", "config.cpu.yaml")
+    assert code == 0 and "prompt lengths in tokens" in said and "`probe` scored" in said, said
+    assert "unknown_argument" not in said and "skipped" not in said, said
+    (tmp_path / "project" / "config.cpu.yaml").write_text("model_name_or_path: ./tiny-model\ndataset_name: no.jsonl\n")
+    assert "'no.jsonl' is not a file here" in grpo_check("preflight", "config.cpu.yaml")[1]
