@@ -160,7 +160,8 @@ def test_a_command_of_sft_without_a_file_says_what_is_missing(project, command, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "rows, epochs, said", [(100, "0", "num_train_epochs is 0.0; it must be above 0"), (0, "3", "demonstrations.jsonl has no rows")]
+    "rows, epochs, said",
+    [(100, "0", "num_train_epochs is 0.0; it must be above 0"), (0, "3", "demonstrations.jsonl has no rows")],
 )
 def test_sft_refuses_to_train_on_nothing_and_takes_the_folder_of_an_interrupted_run(project, rows, epochs, said):
     larger(project)

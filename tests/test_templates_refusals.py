@@ -288,7 +288,7 @@ TEXTS = scoring.trial_texts(ROW, "42")
 BAD_OUTPUTS = {
     "return ['1.0' for _ in completions]": "'1.0' (str)",
     "return 0.5": "0.5 (float); it should return a list",
-    "return [1.0]": "1 scores",
+    "return [1.0]": "1 score (list)",
     "return [float('nan') for _ in completions]": "nan (float)",
     "return [float('inf') for _ in completions]": "inf (float)",
     "pass": "None (NoneType)",

@@ -7,6 +7,7 @@ import platform
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from .checkpoints import CHECKPOINT, checkpoint_step, newest_checkpoint
@@ -75,8 +76,9 @@ def identity(values: dict) -> dict:
 
 def imported_from(project: Path) -> list[Path]:
     """The files of the modules that this process has imported from a folder, except for those of its environment."""
-    files = [Path(module.__file__).resolve() for module in list(sys.modules.values()) if vars(module).get("__file__")]
-    inside = [path for path in files if path.is_relative_to(project) and path.suffix == ".py"]
+    modules = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    files = [Path(names["__file__"]).resolve() for names in modules if names.get("__file__")]
+    inside = [path for path in files if path.is_relative_to(project) and path.is_file()]
     return [path for path in inside if "site-packages" not in path.parts]
 
 

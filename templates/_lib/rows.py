@@ -98,7 +98,7 @@ def is_held_out(key: str, share: float = 0.1) -> bool:
     >>> is_held_out("What is 15 + 27?") == is_held_out(" what is  15 + 27")
     True
     >>> [sum(is_held_out(f"{n} + 5", share) for n in range(10_000)) for share in (0.1, 0.2, 0.25)]
-    [0, 0, 0]
+    [995, 2031, 2523]
     """
     checksum = zlib.crc32(same_question(key).encode())
     return ORDER.index(str(checksum % 10)) / 10 + checksum // 10 % 1000 / 10_000 < share

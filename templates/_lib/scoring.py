@@ -115,7 +115,8 @@ def guarded(reward: Callable) -> Callable:
 def check_scores(name: str, scores: object, completions: list) -> list[float | None]:
     """The scores as floats; there must be one per completion, a finite number or None (no score)."""
     if not isinstance(scores, list | tuple) or len(scores) != len(completions):
-        shown = reprlib.repr(scores) if not isinstance(scores, list | tuple) else f"{len(scores)} scores"
+        counted = isinstance(scores, list | tuple)
+        shown = f"{len(scores)} score{'s' * (len(scores) != 1)}" if counted else reprlib.repr(scores)
         wanted = f"it should return a list of {len(completions)} numbers, one per completion"
         raise RewardError(f"{name} returned {shown} ({type(scores).__name__}); {wanted}.")
     for score, completion in zip(scores, completions, strict=True):
