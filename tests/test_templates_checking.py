@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from course import ROOT
 from datasets import Dataset
-from template_lib import checking, rows, scoring, start, table
+from template_lib import checking, limits, rows, scoring, start, table
 from template_projects import ALONE, FAST, imported, in_folder
 
 from grpo_utils.models import model_path
@@ -285,7 +285,7 @@ def test_a_gold_answer_that_does_not_fit_is_noted_and_if_none_fits_refused(capsy
 
 def test_a_tracker_that_is_not_installed_is_named(here, monkeypatch):
     """It was a traceback after the model was loaded and evaluated."""
-    monkeypatch.setattr(start, "find_spec", lambda name: None)
+    monkeypatch.setattr(limits, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="report_to is wandb, which is not installed: pip install wandb"):
         start.read([*PLAIN, "--report_to", "wandb"])
 

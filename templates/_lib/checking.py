@@ -11,8 +11,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from .folder import check_same, check_writable, identity
+from .limits import check_enough, check_rows
 from .scoring import rehearse
-from .start import Settings, check_enough, check_rows
+from .start import Settings
 
 if TYPE_CHECKING:
     from datasets import Dataset

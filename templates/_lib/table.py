@@ -43,7 +43,7 @@ def read_table(path: Path, columns: Columns) -> list[tuple[int, dict | str]]:
     if path.suffix.lower() not in ENDINGS:
         raise SystemExit(f"Error: {str(path)!r} must end in {', '.join(ENDINGS)}.")
     text = decoded(path)
-    found = json_lines(path, text, columns) if path.suffix.lower() == ".jsonl" else csv_rows(path, text, columns)
+    found = json_lines(path, text) if path.suffix.lower() == ".jsonl" else csv_rows(path, text, columns)
     return [(line, with_columns(record, columns) if isinstance(record, dict) else record) for line, record in found]
 
 
@@ -113,7 +113,7 @@ def missing(there: list[str], wanted: tuple[str, ...]) -> str:
     return f"has no column {' or '.join(map(repr, lost))}; it has {has}. {fix[0].upper()}{fix[1:]}"
 
 
-def json_lines(path: Path, text: str, columns: Columns) -> Iterator[tuple[int, dict | str]]:
+def json_lines(path: Path, text: str) -> Iterator[tuple[int, dict | str]]:
     """The objects of a JSONL file. (Lines end only at \\n, because a text may contain Python's other line ends.)"""
     start = text.lstrip()[:1]
     first = text.lstrip().split("\n", 1)[0]

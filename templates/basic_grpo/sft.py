@@ -24,6 +24,7 @@ settings = start.parse(sys.argv[2:])  # rejects invalid settings, sets the envir
 from data import chat, load_rows
 from datasets import Dataset
 from lib.folder import check_writable
+from lib.limits import require
 from lib.loading import load_policy
 from lib.policy import keep_trainable_fp32
 from lib.rows import read_rows
@@ -66,7 +67,7 @@ def main(name: str, settings: start.Settings) -> None:
     folder = Path(f"{training.output_dir}-sft")
     if any(folder.glob("*.safetensors")):  # an interrupted run leaves the folder without a model
         raise SystemExit(f"Error: {folder} already has a model. Rename it, or choose another output_dir.")
-    start.require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
+    require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
     check_writable(folder)
     rows = demonstrations(name, settings)
     policy, tokenizer = load_policy(settings.run, training, settings.model)

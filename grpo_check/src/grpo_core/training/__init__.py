@@ -17,6 +17,7 @@ Templates have more modules, from ``templates/_lib``. Each ``lib/`` has only the
 | module | what it does |
 |---|---|
 | `known` | reads from TRL's source which settings it has |
+| `limits` | says what the settings must be, alone and together |
 | `start` | reads the settings, and checks them before anything heavy is imported |
 | `table` | reads a CSV, TSV or JSONL file |
 | `rows` | reports all bad rows of a file of your own, and decides which rows are held out |
