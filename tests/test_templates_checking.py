@@ -239,6 +239,19 @@ def test_a_reward_that_scores_the_gold_answer_like_any_other_text_is_noted(capsy
     assert "Note: dead_reward gave 0.0 to each of the" in said and "some_reward" not in said
 
 
+@pytest.mark.slow
+def test_a_reward_that_was_0_in_every_step_is_noted_at_the_end(monkeypatch, capsys):
+    """The note about ties looked only at groups in which all rewards tie."""
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import training
+
+    log = [{"rewards/dead/mean": 0.0, "rewards/dead/std": 0.0, "rewards/alive/mean": mean} for mean in (0.0, 0.1)]
+    log = [entry | {"rewards/alive/std": 0.2, "frac_reward_zero_std": 0.1} for entry in log]
+    training.note_ties(SimpleNamespace(state=SimpleNamespace(log_history=log), reward_func_names=["dead", "alive"]))
+    said = capsys.readouterr().out
+    assert said.startswith("Note: dead was 0 for every logged completion") and "alive" not in said
+
+
 def settings_of(**changes) -> SimpleNamespace:
     """Settings of the tiny model for `fitting`."""
     values = dict(per_device_train_batch_size=64, gradient_accumulation_steps=1, steps_per_generation=None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from .known import Field, of_trl
-from .limits import check_names, check_values
+from .limits import check_groups, check_names, check_values
 from .small_yaml import SmallLoader, load_yaml
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Set
         unknown = parser.set_defaults_with_config(**config)
         found, more = parser.parse_known_args([*options, *stage])
         check_names(vars(found), [], [*unknown, *more])
+        check_groups(vars(found))  # again, because Unsloth changes defaults of TRL on a GPU
         return Settings(*parser.parse_dict(vars(found)), vars(found), path.stem)
     except (argparse.ArgumentError, ValueError) as error:  # ValueError: from TRL's dataclasses
         raise SystemExit(f"Error: {error}") from None
