@@ -196,4 +196,5 @@ def test_the_summary_shows_how_three_answers_would_be_counted(tmp_path):
 def test_a_missing_file_is_reported_with_the_nearest(tmp_path):
     csv_file(tmp_path / "answers.csv", [])
     assert f"Did you mean {str(tmp_path / 'answers.csv')!r}?" in error_of(tmp_path / "answer.csv")
+    (tmp_path / "answers.xlsx").write_bytes(b"PK\x03\x04")
     assert "must end in .csv, .tsv, .jsonl" in error_of(tmp_path / "answers.xlsx")
