@@ -303,15 +303,22 @@ def test_a_tracker_that_is_not_installed_is_named(here, monkeypatch):
         start.read([*PLAIN, "--report_to", "wandb"])
 
 
-def test_a_full_disk_is_named_before_a_model_is_loaded(here, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=50 << 20))
-    with pytest.raises(SystemExit, match="has 50 MiB free, and a checkpoint of this run takes about 100 MiB"):
-        checking.check_space(start.read(PLAIN))
-    full = start.read([*PLAIN, "--use_peft", "false", "--load_in_4bit", "false"])
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=101 << 20))
-    checking.check_space(start.read(PLAIN))
-    with pytest.raises(SystemExit, match="has 101 MiB free"):
-        checking.check_space(full)
+@pytest.mark.parametrize(
+    "change, free, needed",
+    [
+        ("", 1 << 20, 1),  # the tiny model's adapter is smaller than the model
+        ("--model_name_or_path owner/model", 99 << 20, 100),
+        ("--use_peft false --load_in_4bit false", 6 << 20, 7),
+    ],
+)
+def test_a_full_disk_is_named_before_a_model_is_loaded(here, monkeypatch, change, free, needed):
+    monkeypatch.setattr(limits, "check_on_hub", lambda name, config: None)
+    values = start.read([*PLAIN, *change.split()])
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=free))
+    with pytest.raises(SystemExit, match=f"has {free >> 20} MiB free, and this run takes about {needed} MiB"):
+        checking.check_space(values)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=(needed + 1) << 20))
+    checking.check_space(values)
 
 
 @pytest.mark.slow

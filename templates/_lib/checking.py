@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: Tokens by which a suggested limit is rounded up.
 ROUND = 32
-LEAST_FREE = 100 << 20  # bytes
+#: Bytes that a checkpoint of an adapter takes, with its optimizer, if the model is not tiny.
+ADAPTER = 100 << 20
 
 
 def rows_and_rewards(
@@ -47,14 +48,15 @@ def both_splits(values: dict, load_rows: Callable) -> tuple["Dataset", "Dataset"
 
 
 def check_space(values: dict) -> None:
-    """Stop if the disk has no room for the first checkpoint: all weights, or at least a small adapter."""
+    """Stop if the disk has no room for the first checkpoint: of all weights, or of an adapter and its optimizer."""
     folder = Path(values["output_dir"]).resolve()
     place = next(path for path in (folder, *folder.parents) if path.exists())
     weights = sum(path.stat().st_size for path in Path(values["model_name_or_path"]).glob("*.safetensors"))
-    needed = LEAST_FREE if values["use_peft"] else LEAST_FREE + 4 * weights  # weights, two moments, and the model
+    of_adapter = min(ADAPTER, weights or ADAPTER)  # the weights of a model on the Hub are not known yet
+    needed = of_adapter if values["use_peft"] else 4 * weights  # weights, two moments, and the model at the end
     if (free := shutil.disk_usage(place).free) < needed:
         raise SystemExit(
-            f"Error: {place} has {free >> 20} MiB free, and a checkpoint of this run takes about {needed >> 20} MiB. "
+            f"Error: {place} has {free >> 20} MiB free, and this run takes about {max(needed >> 20, 1)} MiB. "
             "Free some space, or choose an output_dir on another disk."
         )
 
