@@ -139,7 +139,7 @@ def activation(environment: Path) -> str:
 def _first_training(folder: Path) -> str:
     """The first training command in the template's README (the one for a CPU), without its comment."""
     lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
-    return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line)
+    return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line and "--check" not in line)
 
 
 def parse() -> tuple[argparse.Namespace, list[str]]:

@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+from collections import Counter
 
 import pytest
 import yaml
@@ -13,6 +14,8 @@ from template_projects import ALONE, in_folder
 
 from grpo_utils.project import new_project
 
+README = (ROOT / "templates" / "basic_grpo" / "README.md").read_text(encoding="utf-8")
+SPLITS = {"train": 9, "test": 3}
 PLAIN = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false"]
 
 #: Edits of rewards.py for answers like "So: 42.": the tags, and the rewards for them, are gone.
@@ -48,6 +51,42 @@ def test_a_new_answer_form_fails_only_the_tests_of_the_old_one(project):
     assert run.returncode == 1 and failed and all("tag" in name for name in failed), run.stdout
     passed = int(re.search(r"(\d+) passed", run.stdout)[1])
     assert passed >= 20 and "error" not in run.stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_labels_are_two_lines_and_a_row_with_another_label_is_named(project):
+    """The README's second task. Its 60 messages were refused as "not a number", and the prompt named no label."""
+    lines = dict(re.findall(r"^(LABELS|dataset_name)(?: =|:) (.*?) +# in", README, re.MULTILINE))
+    text = (project / "rewards.py").read_text(encoding="utf-8")
+    (project / "rewards.py").write_text(text.replace("LABELS: tuple[str, ...] = ()", f"LABELS = {lines['LABELS']}"))
+    own = in_folder(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert own.returncode == 0 and int(re.search(r"(\d+) skipped", own.stdout)[1]) >= 5, own.stdout
+    labels = [*PLAIN, "--dataset_name", lines["dataset_name"], "--check"]
+    assert in_folder(project, "train.py", *labels).returncode == 0
+    file = project / lines["dataset_name"]
+    file.write_text(file.read_text().replace('"answer": "login"', '"answer": "lgin"', 1))
+    refused = in_folder(project, "train.py", *labels)
+    assert "line 3: the answer 'lgin' is not in LABELS in rewards.py: billing, delivery" in refused.stderr
+
+
+def test_without_labels_words_are_refused_and_the_error_says_where_they_are_allowed(project):
+    code = "from data import load_rows; load_rows('examples/messages.jsonl', 'train', 9, 0)"
+    said = in_folder(project, "-c", code).stderr
+    assert "no completion could be correct for the answer 'billing'" in said and "LABELS and same_answer" in said, said
+    text = (
+        (project / "rewards.py")
+        .read_text(encoding="utf-8")
+        .replace("same_text if LABELS else same_number", "same_text")
+    )
+    (project / "rewards.py").write_text(text)
+    assert in_folder(project, "-c", code).returncode == 0
+
+
+def test_the_messages_of_the_example_hold_out_three_of_each_label():
+    rows = [json.loads(line) for line in (ROOT / "templates/basic_grpo/examples/messages.jsonl").open(encoding="utf-8")]
+    assert Counter((row["answer"], row["split"]) for row in rows) == {
+        (label, split): count for label in ("billing", "delivery", "login", "refund") for split, count in SPLITS.items()
+    }
 
 
 def test_trls_own_command_names_no_reward_that_a_new_form_removes():
@@ -121,7 +160,8 @@ def test_a_command_of_sft_without_a_file_says_what_is_missing(project, command, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "rows, epochs, said", [(100, "0", "num_train_epochs is 0.0; it must be above 0"), (0, "3", "has no demonstrations")]
+    "rows, epochs, said",
+    [(100, "0", "num_train_epochs is 0.0; it must be above 0"), (0, "3", "demonstrations.jsonl has no rows")],
 )
 def test_sft_refuses_to_train_on_nothing_and_takes_the_folder_of_an_interrupted_run(project, rows, epochs, said):
     larger(project)
@@ -136,7 +176,9 @@ def test_sft_refuses_to_train_on_nothing_and_takes_the_folder_of_an_interrupted_
 def test_a_demonstration_in_another_form_is_named(project):
     larger(project)
     run = in_folder(project, "sft.py", "bad.jsonl", *PLAIN)
-    assert run.returncode and "bad.jsonl, line 2: " in run.stderr and "It is 7." in run.stderr, run.stderr[-3000:]
+    assert run.returncode and "bad rows in bad.jsonl: 1\n  line 2: " in run.stderr and "It is 7." in run.stderr, (
+        run.stderr[-3000:]
+    )
     assert not (project / "outputs").exists()
 
 

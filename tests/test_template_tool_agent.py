@@ -188,4 +188,6 @@ def test_a_jsonl_file_of_ones_own_is_read_and_its_bad_line_is_named(agent):
     counts = in_folder(agent, "-c", read)
     assert sum(map(int, counts.stdout.split())) == 60 and "0" not in counts.stdout.split(), counts.stderr[-2000:]
     bad = in_folder(agent, "-c", "from data import load_rows; load_rows('bad.jsonl', 'train', 9, 0)")
-    assert "bad.jsonl, line 3" in bad.stderr and "'nobody' is not a number" in bad.stderr, bad.stderr[-2000:]
+    assert "bad rows in bad.jsonl: 1\n  line 3: " in bad.stderr and "'nobody' is not a number" in bad.stderr, (
+        bad.stderr[-2000:]
+    )

@@ -54,7 +54,7 @@ def test_no_template_is_forgotten_when_shared_files_are_copied():
 
 def test_a_lib_has_what_its_template_uses_and_nothing_else():
     assert {"answers.py", "rows.py"} <= set(lib_of("basic_grpo"))
-    assert not {"answers.py", "rows.py"} & set(lib_of("own_data")) and lib_of("minimal") == {}
+    assert "answers.py" not in lib_of("own_data") and lib_of("minimal") == {}
 
 
 def test_a_lib_written_again_follows_its_sources_and_keeps_nothing_else(tmp_path):
@@ -157,33 +157,11 @@ def test_ctrl_c_ends_a_command_as_a_shell_expects(tmp_path, monkeypatch, capsys)
     assert ended.value.code == 130 and "Nothing was written" in capsys.readouterr().err
 
 
-SPLIT = """
-import json, sys
-from data import own_rows, people
-print(json.dumps([[own_rows(sys.argv[1], split), people(split)] for split in ("train", "test")]))
-"""
-
-
-@pytest.fixture(scope="module")
-def texts_and_people(tmp_path_factory):
-    """Own texts that differ only in case and spaces, and the generated people; each as training and held-out rows."""
-    texts = ["Ana is 22 years old.", "ana is 22 years old.", " Ana is  22 years old."]
-    file = tmp_path_factory.mktemp("texts") / "mine.jsonl"
-    file.write_text("\n".join(json.dumps({"text": text, "answer": {"name": "Ana", "age": 22}}) for text in texts))
-    train, test = json.loads(in_folder(ROOT / "templates" / "structured_output", "-c", SPLIT, str(file)).stdout)
-    return list(zip(train, test))
-
-
-def test_texts_that_differ_only_in_case_and_spaces_are_in_the_same_split(texts_and_people):
-    """Of structured_output's own texts, "Ana is 22 years old." was held out, and "ana is 22 years old." trained on."""
-    [texts, _] = texts_and_people
-    assert sorted(map(len, texts)) == [0, 3]
-
-
-def test_the_held_out_people_are_those_that_the_tiny_model_never_saw(texts_and_people):
-    [_, (train, test)] = texts_and_people
-    assert all(is_held_out(f"{one['name']} {one['age']}") for _, one in test)
-    assert not any(is_held_out(f"{one['name']} {one['age']}") for _, one in train)
+def test_the_held_out_people_are_those_that_the_tiny_model_never_saw():
+    code = "import json, sys; from data import people; print(json.dumps([people(s) for s in ('train', 'test')]))"
+    train, test = json.loads(in_folder(ROOT / "templates" / "structured_output", "-c", code).stdout)
+    names = [[(row := json.loads(answer))["name"] + f" {row['age']}" for _, answer in side] for side in (train, test)]
+    assert not any(map(is_held_out, names[0])) and all(map(is_held_out, names[1])) and names[1]
 
 
 ASKED = """
@@ -455,24 +433,6 @@ def test_a_reward_that_was_always_0_is_named_at_the_end(reports, capsys):
     arguments = SimpleNamespace(reward_weights=[1.0, 1.0, 1.0, 1.0, 0.0])
     training.note_dead_rewards(SimpleNamespace(state=state, args=arguments, reward_func_names=list(scores)))
     assert re.findall(r"Note: (\w+) was 0", capsys.readouterr().out) == ["dead"]
-
-
-def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):
-    """TRL took no step then, and the report said "No improvement shown"."""
-    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import training
-
-    def template(prompt, enable_thinking, **options):
-        return {"input_ids": prompt.split()}
-
-    tokenizer, rows = SimpleNamespace(apply_chat_template=template), Dataset.from_list([{"prompt": "a b"}] * 8)
-    config = SimpleNamespace(chat_template_kwargs={"enable_thinking": False})
-    config.generation_batch_size, config.num_generations = 64, 8
-    settings = SimpleNamespace(run=SimpleNamespace(max_prompt_tokens=2), training=config)
-    assert len(training.short_enough(rows, tokenizer, settings)) == 8
-    longer = Dataset.from_list([*rows, {"prompt": "a b c"}][1:])
-    with pytest.raises(SystemExit, match="only 7 prompts have at most max_prompt_tokens=2 tokens.* needs 8 different"):
-        training.short_enough(longer, tokenizer, settings)
 
 
 def test_the_output_layer_gets_contiguous_hidden_states_and_gives_the_same_logits():

@@ -111,32 +111,6 @@ def test_stages_go_on_where_they_were_also_with_a_reference(tmp_path):
     assert "Stage 2-answers: 3 steps" in again.stdout and report_in(output)["after"] == report["after"]
 
 
-CHECKED = """
-import json
-from lib.folder import identity
-print(json.dumps(list(identity({"dataset_name": ""})["files"])))
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        ("scale_out", "estimate_memory.py"),
-        ("own_data", "fake_judge.py"),
-        ("basic_grpo", "for_trl.py"),
-        ("basic_grpo", "ask.py"),
-        ("basic_grpo", "lib/held_out.py"),
-        ("basic_grpo", "lib/cards.py"),
-    ],
-)
-def test_an_edit_to_code_that_training_never_uses_does_not_refuse_a_resume(name, file):
-    """An edit to the estimate of memory or to the judge for tests did."""
-    template = ROOT / "templates" / name
-    run = in_folder(template, "-c", CHECKED)
-    checked = json.loads(run.stdout)
-    assert (template / file).exists() and file not in checked and "train.py" in checked, run.stderr
-
-
 def test_another_model_is_never_accepted_for_old_checkpoints(tmp_path):
     """--accept_changes loaded the old run's adapter over the one from sft.py."""
     (tmp_path / "run.json").write_text(json.dumps({"model_name_or_path": "base", "use_peft": True, "seed": 0}))

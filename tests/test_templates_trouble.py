@@ -20,7 +20,7 @@ def basic(tmp_path_factory):
 def test_a_typo_in_the_data_is_told_before_anything_is_loaded(basic):
     typo = ["--dataset_name", "no.jsonl", "--output_dir", "outputs/typo"]
     run = in_folder(basic, "train.py", "--config", "config.cpu.yaml", *typo)
-    assert run.returncode and run.stderr.startswith("Error: dataset_name='no.jsonl' is neither a file here"), run.stderr
+    assert run.returncode and run.stderr.startswith("Error: dataset_name='no.jsonl' is not a file here"), run.stderr
     assert not (basic / "outputs" / "typo").exists()  # no mark that would refuse the right command
 
 
@@ -28,7 +28,7 @@ OWN_LINES = {
     "basic_grpo": (
         '{{"question": "What is {n} + 1?", "answer": "{n}"}}',
         '{"question": "Who?", "answer": "Ana"}',
-        "Ana",
+        "no completion could be correct for the answer 'Ana'",
     ),
     "structured_output": (
         '{{"text": "Ana is {n}.", "answer": {{"name": "Ana", "age": {n}}}}}',
@@ -36,8 +36,8 @@ OWN_LINES = {
         "does not satisfy schema.json",
     ),
     "code_reward": (
-        '{{"question": "Add {n}.", "function": "f", "calls": [[1]], "expected": [{n}]}}',
-        '{"question": "Add 1.", "function": "f", "calls": [[1]], "expected": []}',
+        '{{"question": "f adds {n}.", "function": "f", "calls": [[1]], "expected": [{n}]}}',
+        '{"question": "f adds nothing.", "function": "f", "calls": [[1]], "expected": []}',
         "a result for each",
     ),
 }
@@ -56,7 +56,9 @@ def test_a_file_of_ones_own_is_read_and_a_bad_line_is_named(tmp_path, name):
     assert sum(counts) == 60 and min(counts) > 0
     (folder / "own.jsonl").write_text("\n".join([*lines, "", bad]))
     run = in_folder(folder, "-c", LOADED)
-    assert "own.jsonl, line 62: " in run.stderr and said in run.stderr and "Traceback" not in run.stderr, run.stderr
+    assert (
+        "bad rows in own.jsonl: 1\n  line 62: " in run.stderr and said in run.stderr and "Traceback" not in run.stderr
+    ), run.stderr
 
 
 @pytest.mark.slow

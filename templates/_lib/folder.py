@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from .checkpoints import CHECKPOINT, checkpoint_step, newest_checkpoint
@@ -17,13 +19,12 @@ MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer: recorded, but
 NEVER = ("model_name_or_path", "use_peft")  # an old checkpoint would replace the weights of the new model
 #: Settings for files and logs, which do not change what is learned.
 FREE = ("output_dir", "eval_batch", "max_minutes", "accept_changes", "report_to", "run_name", "disable_tqdm")
-FREE += ("push_to_hub",)
+FREE += ("push_to_hub", "check")
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
-#: Code that training does not use, in any template.
+#: Code that train.py imports and training does not use, in any template.
 NOT_TRAINED_WITH = ("lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "evaluate.py")
 NOT_TRAINED_WITH += ("lib/held_out.py", "lib/finishing.py", "lib/cards.py", "lib/trained.py", "lib/merge.py")
-NOT_TRAINED_WITH += ("lib/merging.py", "lib/push.py", "lib/publishing.py", "ask.py")
-NOT_TRAINED_WITH += ("sft.py", "for_trl.py", "estimate_memory.py", "fake_judge.py")
+NOT_TRAINED_WITH += ("lib/merging.py", "lib/push.py", "lib/publishing.py")
 HELD = {}  # the open lock files of this process, by path
 
 
@@ -64,15 +65,23 @@ def hold(folder: Path) -> None:
 
 
 def identity(values: dict) -> dict:
-    """What identifies a run: the settings that matter, and checksums of its code and data."""
+    """What identifies a run: the settings that matter, and checksums of its data and of the code that it imported."""
     kept = {name: value for name, value in values.items() if name not in FREE and not name.startswith(FREE_STARTS)}
     project = Path(__file__).resolve().parent.parent
-    found = [*project.glob("*.py"), *project.glob("lib/*.py"), *project.glob("*.json")]
-    files = {path.relative_to(project).as_posix(): path for path in found if not path.name.startswith("test_")}
+    found = [*imported_from(project), *project.glob("lib/*.py"), *project.glob("*.json")]
+    files = {path.relative_to(project).as_posix(): path for path in found}
     files |= {path.name: path for path in [Path(values["dataset_name"])] if path.is_file()}
     sums = {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
     kept["files"] = {name: checksum for name, checksum in sums.items() if name not in NOT_TRAINED_WITH}
     return json.loads(json.dumps(kept, default=str))  # as it is read from run.json again
+
+
+def imported_from(project: Path) -> list[Path]:
+    """The files of the modules that this process has imported from a folder, except for those of its environment."""
+    modules = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    files = [Path(names["__file__"]).resolve() for names in modules if names.get("__file__")]
+    inside = [path for path in files if path.is_relative_to(project) and path.is_file()]
+    return [path for path in inside if "site-packages" not in path.parts]
 
 
 def differences(was: dict, now: dict) -> list[str]:

@@ -66,9 +66,9 @@ def wrong_answers(answers: Sequence[dict], most: int) -> str:
 
 
 def _shown(answer: dict) -> str:
-    """One wrong answer with its question and its gold; columns that repeat the question are left out."""
+    """One wrong answer with its question and its gold; columns that repeat the question or are empty are left out."""
     asked = answer["prompt"][-1]["content"]
-    gold = {name: value for name, value in answer["gold"].items() if value != asked}
+    gold = {name: value for name, value in answer["gold"].items() if value not in (asked, "")}
     golds = [str(*gold.values())] if len(gold) == 1 else [f"{name} {value}" for name, value in gold.items()]
     before = f"before ({'right' if answer['right_before'] else 'wrong'})"
     parts = {"gold": "; ".join(golds), before: _cut(answer["before"]), "after (wrong)": _cut(answer["after"])}

@@ -1,38 +1,27 @@
-"""The settings of a run, and what is checked before a model is loaded.
+"""The settings of a run. `read` checks them before anything heavy is imported, and `parse` gives them to TRL.
 
-Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. TRL's parser reads them
-from a YAML file and from options, which take precedence. Rewards and their weights are in rewards.py instead.
+Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. They come from a YAML file
+and from options, which take precedence. Rewards and their weights are in rewards.py instead.
 """
 
 import argparse
 import difflib
-import json
 import logging
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from importlib.util import find_spec
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
+from .known import Field, of_trl
+from .limits import check_groups, check_names, check_values
 from .small_yaml import SmallLoader, load_yaml
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from trl import GRPOConfig, ModelConfig
 
-FEWEST_HELD_OUT = 10  # rows; fewer cannot show a change
-COUNTS = ("train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "max_completion_length", "num_generations")
-COUNTS += ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation")
-COUNTS += ("generation_batch_size", "lora_r")
-#: The settings of `ModelConfig` that loading.py uses; others are rejected.
-LOADING = ("model_name_or_path", "load_in_4bit", "use_peft", "lora_r", "lora_alpha", "lora_dropout")
-LOADING += ("lora_target_modules",)
-#: What an adapter that loading.py continues cannot have, because it keeps only rank, scale and layers.
-NOT_KEPT = ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "target_parameters")
-NOT_KEPT += ("layers_to_transform", "exclude_modules", "trainable_token_indices", "lora_bias")
 #: The names that booleans stand for. As an option, a boolean would be the text "False", which these do not have.
 NAMED_BOOLEANS = {
     "save_strategy": {False: "no"},
@@ -46,9 +35,12 @@ NAMED_BOOLEANS = {
 class RunConfig:
     """The settings that TRL does not have."""
 
-    dataset_name: str = field(default="openai/gsm8k", metadata={"help": "addition, openai/gsm8k, or FILE.jsonl"})
+    dataset_name: str = field(
+        default="openai/gsm8k", metadata={"help": "one that data.py knows, or a file of your own"}
+    )
     train_rows: int = field(default=2000, metadata={"help": "rows to train on, at most"})
     eval_rows: int = field(default=200, metadata={"help": "held-out rows to evaluate before and after training"})
+    held_out: float = field(default=0.2, metadata={"help": "share of the rows of your own file to evaluate with"})
     eval_batch: int = field(default=40, metadata={"help": "held-out prompts answered at once"})
     max_prompt_tokens: int = field(default=512, metadata={"help": "longer prompts are dropped; TRL never cuts them"})
     max_minutes: float = field(default=0, metadata={"help": "end training before it takes longer; 0: no limit"})
@@ -56,6 +48,7 @@ class RunConfig:
     reward_model_weight: float = field(default=0.1, metadata={"help": "its weight; its scores are unbounded"})
     use_unsloth: bool = field(default=True, metadata={"help": "load with Unsloth (false: plain transformers)"})
     accept_changes: bool = field(default=False, metadata={"help": "resume from checkpoints after an edit"})
+    check: bool = field(default=False, metadata={"help": "check all that can be known before loading, and stop"})
 
 
 @dataclass
@@ -69,56 +62,92 @@ class Settings:
     profile: str  # the name of the config file
 
 
-def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Settings:
-    """Set the environment, import Unsloth and then TRL, and read the settings; an invalid one raises `SystemExit`.
+def read(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> dict:
+    """All settings by name, checked, and the environment set; an invalid setting raises `SystemExit`.
 
-    ``stage`` has options that take precedence over ``argv``. With ``alone``, the run uses one process and one GPU.
+    It imports nothing heavy, so that a mistake is reported within a second. ``stage`` has options that take precedence
+    over ``argv``. With ``alone``, the run uses one process and one GPU.
     """
+    if {"-h", "--help"} & set(argv):
+        parse(argv, stage, alone)  # TRL's parser prints the help, and ends the program
     if alone and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SystemExit("Error: this template trains in one process; run it without torchrun or accelerate.")
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--config", default="")
-    early.add_argument("--use_unsloth", "--use-unsloth", nargs="?", const="true")
-    early.add_argument("--no_use_unsloth", "--no-use-unsloth", dest="use_unsloth", action="store_const", const="false")
     check_repeated(argv)
-    first, options = early.parse_known_args(argv)
-    config = read_config(Path(first.config)) if first.config else {}
-    if first.use_unsloth:
-        config["use_unsloth"] = first.use_unsloth
-    if not {"-h", "--help"} & set(argv):  # help asks for nothing
-        prepare(config.pop("env", {}), str(config.get("use_unsloth", "true")), alone)
+    path, config, options = given(argv)
+    prepare(config.pop("env", {}), alone)
+    known = known_settings()
+    of_options, unknown = read_options([*options, *stage], known)
+    check_names(known, [name for name in config if name not in known], unknown)
+    values = {name: one.default for name, one in known.items()}
+    for name, value in {**config, **of_options}.items():
+        try:
+            values[name] = known[name].read(value)
+        except ValueError as error:
+            where = f"--{name}" if name in of_options else f"{path}, line {line_of(path, name)}: {name}"
+            raise SystemExit(f"Error: {where} is {value}; {error}.") from None
+    check_values(values, known, path, alone)
+    return values
+
+
+def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Settings:
+    """The settings as TRL's dataclasses, after `read`; it imports Unsloth before TRL, which Unsloth patches."""
+    asks_for_help = bool({"-h", "--help"} & set(argv))
+    if not asks_for_help and read(argv, stage, alone)["use_unsloth"] and alone:
+        import unsloth  # noqa: F401
     from trl import GRPOConfig, ModelConfig, TrlParser
 
     parser = TrlParser((RunConfig, GRPOConfig, ModelConfig), allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--config", default=argparse.SUPPRESS, help="a YAML file of settings; options replace its own")
+    path, config, options = given(argv)
+    config.pop("env", None)
     try:
         unknown = parser.set_defaults_with_config(**config)
         found, more = parser.parse_known_args([*options, *stage])
-        check_names(vars(found), [*unknown, *more])
-        check_numbers(vars(found))
-        check_groups(vars(found))
-        check_model(vars(found))
-        check_loading(vars(found), ModelConfig())
-        return Settings(*parser.parse_dict(vars(found)), vars(found), Path(first.config).stem)
+        check_names(vars(found), [], [*unknown, *more])
+        check_groups(vars(found))  # again, because Unsloth changes defaults of TRL on a GPU
+        return Settings(*parser.parse_dict(vars(found)), vars(found), path.stem)
     except (argparse.ArgumentError, ValueError) as error:  # ValueError: from TRL's dataclasses
         raise SystemExit(f"Error: {error}") from None
 
 
-def prepare(environment: dict, use_unsloth: str, alone: bool) -> None:
-    """Set the environment before torch reads it, and import Unsloth before TRL, which it patches.
+def given(argv: list[str]) -> tuple[Path, dict, list[str]]:
+    """The path of the config, the settings in it, and the options next to it."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config", default="")
+    found, options = early.parse_known_args(argv)
+    path = Path(found.config)
+    return path, read_config(path) if found.config else {}, options
 
-    A run in several processes never imports Unsloth: engine.py rejects use_unsloth.
-    """
+
+def known_settings() -> dict[str, Field]:
+    """Every setting, by name."""
+    own = {one.name: Field(one.type.__name__, one.default, "RunConfig") for one in fields(RunConfig)}
+    return own | of_trl()
+
+
+def read_options(options: list[str], known: dict[str, Field]) -> tuple[dict, list[str]]:
+    """The values of options by name, as text, and the words that are none; a switch may have no value."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name, one in known.items():
+        switch = one.kinds == {"bool"}
+        how = {"nargs": "?", "const": True} if switch else {"nargs": "+"} if "list[" in one.kind else {}
+        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", dest=name, default=argparse.SUPPRESS, **how)
+        if switch:
+            off = dict(dest=name, action="store_const", const=False, default=argparse.SUPPRESS)
+            parser.add_argument(f"--no_{name}", f"--no-{name.replace('_', '-')}", **off)
+    try:
+        found, unknown = parser.parse_known_args(options)
+    except argparse.ArgumentError as error:
+        raise SystemExit(f"Error: {error}") from None
+    return vars(found), unknown
+
+
+def prepare(environment: dict, alone: bool) -> None:
+    """Set the environment before torch and the Hub's client read it."""
     os.environ.update({name: str(value) for name, value in environment.items()})
     if alone:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # a second GPU would double the batch
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it suggests a kernel that no run needs
-    if not alone or use_unsloth.lower() in ("false", "f", "no", "n", "0"):
-        return
-    if not find_spec("unsloth"):
-        fix = "pip install --no-deps -r requirements-unsloth.txt, or set use_unsloth: false."
-        raise SystemExit(f"Error: Unsloth is not installed: {fix}")
-    import unsloth  # noqa: F401
 
 
 class StrictLoader(SmallLoader):
@@ -137,8 +166,18 @@ class StrictLoader(SmallLoader):
         return super().construct_mapping(node, deep)
 
 
+def line_of(path: Path, name: str) -> int:
+    """The line of a config that has a setting."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((n for n, line in enumerate(lines, start=1) if line.partition(":")[0].strip("'\" ") == name), 1)
+
+
 def read_yaml(path: Path) -> object:
-    """Read a YAML file; an error names the file and the line."""
+    """Read a YAML file; an error names the file and the line, or the nearest file that exists."""
+    if not path.is_file():
+        here = [str(other) for other in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))]
+        near = difflib.get_close_matches(str(path), here, n=1)
+        raise SystemExit(f"Error: there is no file {path}." + (f" Did you mean {near[0]}?" if near else ""))
     try:
         return load_yaml(path, StrictLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -180,107 +219,3 @@ def check_repeated(argv: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise SystemExit(f"Error: --{name[2:]} is given twice; delete one.")
-
-
-def check_names(values: dict, unknown: list[str]) -> None:
-    """Reject an unknown setting, with the nearest name, and rewards among the settings."""
-    names = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
-    if {"rewards", "reward_funcs", "reward-funcs"} & set(names) or values["reward_weights"]:
-        raise SystemExit("Error: rewards and their weights are not settings; set them in REWARDS in rewards.py.")
-    if wrong := names or unknown:
-        near = difflib.get_close_matches(wrong[0], values, n=1)
-        raise SystemExit(f"Error: unknown setting {wrong[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
-
-
-def check_numbers(values: dict) -> None:
-    """Check that counts and rates are in range."""
-    if values["max_steps"] == -1:
-        require(values, ["num_train_epochs"], lambda n: n > 0, "above 0")
-    else:
-        require(values, ["max_steps"], lambda n: n >= 1, "a positive integer, or -1 to count epochs")
-    used = [f"{name}_steps" for name in ("logging", "save") if values[f"{name}_strategy"] == "steps"]
-    require(values, COUNTS, lambda n: n >= 1, "a positive integer")
-    require(values, ["temperature", *used], lambda n: n > 0, "above 0")
-    require(values, ["learning_rate", "warmup_steps", "beta", "max_minutes"], lambda n: n >= 0, "0 or more")
-    if values["scale_rewards"] not in ("group", "batch", "none"):  # TRL finds it only in its first step
-        raise SystemExit(f"Error: scale_rewards is {values['scale_rewards']!r}; it must be group, batch or none.")
-
-
-def require(values: dict, names: Sequence[str], holds: Callable, wanted: str) -> None:
-    """Reject a number that is out of range."""
-    for name in names:
-        value = values[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and holds(value)):
-            raise SystemExit(f"Error: {name} is {value}; it must be {wanted}.")
-
-
-def check_groups(values: dict) -> None:
-    """Check that the completions of a step are complete groups. (TRL would name settings that the user did not set.)"""
-    group, steps = values["num_generations"], values["steps_per_generation"] or values["gradient_accumulation_steps"]
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    count = values["generation_batch_size"] or values["per_device_train_batch_size"] * steps * processes
-    if group < 2 or count % group:
-        raise SystemExit(
-            f"Error: num_generations is {group}, and a step has {count} completions (generation_batch_size, or "
-            "per_device_train_batch_size x gradient_accumulation_steps x processes). A group needs at least 2 "
-            "completions, and every group must be complete: change one, so that num_generations divides the other."
-        )
-
-
-def check_model(values: dict) -> None:
-    """Reject a model that is not there, or that cannot be trained or resumed with these settings."""
-    name = values["model_name_or_path"]
-    if not name:
-        raise SystemExit("Error: model_name_or_path is missing. Add --config config.cpu.yaml, which sets it.")
-    if name.startswith(".") and not Path(name).is_dir():
-        raise SystemExit(f"Error: there is no model in {name}. (`python -m grpo_utils new` copies ./tiny-model too.)")
-    if values["load_in_4bit"] and not values["use_peft"]:
-        raise SystemExit("Error: load_in_4bit needs use_peft: 4-bit weights cannot be trained, but an adapter can.")
-    if Path(name, "adapter_config.json").is_file():
-        check_adapter(Path(name), values["use_peft"])
-    if values["save_only_model"]:
-        raise SystemExit("Error: with save_only_model a run cannot resume; set it to false.")
-
-
-def check_adapter(folder: Path, use_peft: bool) -> None:
-    """Reject an adapter that cannot be trained further as it is."""
-    if not use_peft:
-        raise SystemExit(f"Error: {folder} is an adapter, so use_peft must be true.")
-    adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    found = [f"{name}={adapter[name]!r}" for name in NOT_KEPT if adapter.get(name)]
-    if adapter.get("peft_type", "LORA") != "LORA":
-        found = [f"peft_type={adapter['peft_type']!r}"]
-    if found:
-        raise SystemExit(
-            f"Error: {folder} is an adapter with {', '.join(found)}, and only a plain LoRA adapter can be trained "
-            "further. Merge it into its base model, and start from the merged model."
-        )
-
-
-def check_loading(values: dict, default: "ModelConfig") -> None:
-    """Reject settings of TRL's `ModelConfig` that would have no effect, because loading.py loads the model."""
-    for name, usual in vars(default).items():
-        if name not in LOADING and values[name] != usual:
-            raise SystemExit(f"Error: {name} is {values[name]}, but the templates do not use this setting; delete it.")
-
-
-def check_rows(settings: Settings, rows: "Dataset", held_out: "Dataset") -> None:
-    """Check that there are enough rows for a step, and for an evaluation."""
-    check_enough(settings, len(rows), f"{settings.run.dataset_name} has {len(rows)} training rows")
-    count = len(held_out)
-    if count < min(FEWEST_HELD_OUT, settings.run.eval_rows):
-        raise SystemExit(
-            f"Error: {settings.run.dataset_name} has {count} held-out rows, and an evaluation needs {FEWEST_HELD_OUT}. "
-            f"Add rows, or continue anyway with --eval_rows {count}."
-        )
-
-
-def check_enough(settings: Settings, rows: int, found: str) -> None:
-    """Check that there are enough training rows for a step, or TRL would end the run without one."""
-    needed = settings.training.generation_batch_size // settings.training.num_generations
-    if rows < needed:
-        raise SystemExit(
-            f"Error: {found}, and each step needs {needed} different prompts "
-            "(completions / num_generations). Add rows, or use a smaller batch."
-        )

@@ -21,7 +21,7 @@ from .folder import changes
 from .policy import keep_trainable_fp32
 from .resuming import resume, state_of
 from .scoring import RewardError, guarded
-from .start import Settings, check_enough
+from .start import Settings
 from .time_limit import TimeLimit
 
 
@@ -88,23 +88,6 @@ class Clock(TrainerCallback):
 def seconds_of(checkpoint: Path) -> float:
     """The training seconds up to a checkpoint."""
     return state_of(checkpoint)["stateful_callbacks"].get("Clock", {"seconds": 0.0})["seconds"]
-
-
-def short_enough(rows: Dataset, tokenizer: object, settings: Settings, **more: object) -> Dataset:
-    """The rows whose prompt has at most ``max_prompt_tokens`` tokens, because TRL never truncates a prompt.
-
-    It stops if too few are left for a step. ``more`` has further arguments for the chat template, such as tools.
-    """
-    longest, template = settings.run.max_prompt_tokens, (settings.training.chat_template_kwargs or {}) | more
-
-    def fits(row: dict) -> bool:
-        prompt = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True, **template)
-        return len(prompt["input_ids"]) <= longest
-
-    kept = rows.filter(fits)
-    print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")
-    check_enough(settings, len(kept), f"only {len(kept)} prompts have at most max_prompt_tokens={longest} tokens")
-    return kept
 
 
 def build_trainer(

@@ -24,9 +24,11 @@ settings = start.parse(sys.argv[2:])  # rejects invalid settings, sets the envir
 from data import chat, load_rows
 from datasets import Dataset
 from lib.folder import check_writable
+from lib.limits import require
 from lib.loading import load_policy
 from lib.policy import keep_trainable_fp32
-from lib.rows import read_jsonl
+from lib.rows import read_rows
+from lib.table import Columns
 from rewards import is_in_form
 from trl import SFTConfig, SFTTrainer
 
@@ -35,19 +37,22 @@ BATCH = 8  # demonstrations per step
 SAME = ("num_train_epochs", "learning_rate", "optim", "seed", "use_cpu", "fp16", "bf16", "gradient_checkpointing")
 
 
-def demonstration(line: dict) -> dict:
-    """The prompt and the completion in one line of the file."""
-    if not is_in_form(line["completion"]):
-        raise ValueError(f"the completion {line['completion']!r} does not have the format that rewards.py accepts")
-    completion = [{"role": "assistant", "content": line["completion"]}]
-    return {"prompt": chat(line["question"]), "completion": completion}
+def problem(row: dict) -> str:
+    """What is wrong with a demonstration; "" for a valid one."""
+    if is_in_form(row["completion"]):
+        return ""
+    return f"the completion {row['completion']!r} does not have the format that rewards.py accepts"
 
 
 def demonstrations(name: str, settings: start.Settings) -> list[dict]:
     """The rows of the file, without prompts that train.py evaluates."""
     run, training = settings.run, settings.training
-    rows = read_jsonl(name, demonstration, '{"question": …, "completion": …}', "")
-    held_out = list(load_rows(run.dataset_name, "test", run.eval_rows, training.seed)["prompt"])
+    rows = [
+        {"prompt": chat(row["question"]), "completion": [{"role": "assistant", "content": row["completion"]}]}
+        for row in read_rows(name, Columns(("question", "completion")), problem)
+    ]
+    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed, run.held_out)
+    held_out = [row["prompt"] for row in held_out]
     kept = [row for row in rows if row["prompt"] not in held_out]
     left_out = len(rows) - len(kept)
     print(f"{len(kept)} demonstrations; {left_out} are left out, because train.py evaluates their prompts.")
@@ -62,7 +67,7 @@ def main(name: str, settings: start.Settings) -> None:
     folder = Path(f"{training.output_dir}-sft")
     if any(folder.glob("*.safetensors")):  # an interrupted run leaves the folder without a model
         raise SystemExit(f"Error: {folder} already has a model. Rename it, or choose another output_dir.")
-    start.require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
+    require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
     check_writable(folder)
     rows = demonstrations(name, settings)
     policy, tokenizer = load_policy(settings.run, training, settings.model)

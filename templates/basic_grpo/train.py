@@ -1,5 +1,6 @@
 """Train a model with GRPO, and evaluate it on held-out prompts before and after.
 
+python train.py --config config.cpu.yaml --check         checks settings, rows, rewards and lengths, and stops
 python train.py --config config.cpu.yaml                 on a laptop: one minute, no network
 python train.py --config config.yaml --max_steps 50      on a T4; any setting can be an option
 """
@@ -8,37 +9,39 @@ import sys
 
 from lib import start
 
-settings = start.parse(sys.argv[1:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
+values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
+
+from data import load_rows
+from lib import checking
+from rewards import REWARDS, gold_text, is_in_form, is_right
+
+rows, held_out = checking.rows_and_rewards(values, load_rows, REWARDS, is_right, is_in_form, gold_text)
+settings = start.parse(sys.argv[1:])  # imports Unsloth before TRL, which takes ten seconds or more
 
 import time
 from functools import partial
 from pathlib import Path
 
-from data import load_rows
+from datasets import Dataset
 from lib.evaluating import evaluate, show_groups
 from lib.finishing import finish
 from lib.folder import begin
 from lib.generating import generate
 from lib.loading import load_policy
-from lib.scoring import rehearse
-from lib.training import build_trainer, entries, outcome, save, short_enough, train
-from rewards import REWARDS, is_in_form, is_right
+from lib.training import build_trainer, entries, outcome, save, train
 
 
-def main(settings: start.Settings) -> None:
-    """Load rows and policy; evaluate, train, evaluate again; write the report."""
+def main(settings: start.Settings, rows: Dataset, held_out: Dataset) -> None:
+    """Load the policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
     run, training = settings.run, settings.training
     folder = Path(training.output_dir)
-    rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
-    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    start.check_rows(settings, rows, held_out)
-    rehearse(REWARDS, rows[0])  # tries each reward
+    rows, held_out = checking.fitting(settings, rows, held_out, gold_text)
+    checking.stop_if_only_checked(settings)
     checkpoint = begin(settings)  # locks the output folder
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, settings.model)
-    rows = short_enough(rows, tokenizer, settings)
     sampling = dict(
         max_new_tokens=training.max_completion_length,
         temperature=training.temperature,
@@ -67,4 +70,4 @@ def main(settings: start.Settings) -> None:
 
 
 if __name__ == "__main__":
-    main(settings)
+    main(settings, rows, held_out)

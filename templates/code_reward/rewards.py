@@ -109,3 +109,8 @@ def is_right(text: str, row: dict) -> bool:
 def is_in_form(text: str) -> bool:
     """Whether the report counts a text as correctly formatted: it has a function or a lambda."""
     return bool(re.search(r"\bdef \w+\(|^\s*lambda\b", program_in(text).removeprefix("answer = ")))
+
+
+def gold_text(row: dict) -> str | None:
+    """The row's solution, for the checks before training: it must count as correct. None if the row has none."""
+    return row["solution"] or None

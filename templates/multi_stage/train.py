@@ -1,5 +1,6 @@
 """Train one adapter in stages, each with its own rewards and steps; the run can resume within any stage.
 
+python train.py --config config.cpu.yaml --check       checks everything first, and stops
 python train.py --config config.cpu.yaml       with the plan in stages.cpu.yaml
 python train.py --config config.yaml           with the plan in stages.yaml
 """
@@ -8,14 +9,29 @@ import sys
 
 from lib import start
 
-settings = start.parse(sys.argv[1:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
+values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
+
+from pathlib import Path
+
+from data import load_rows
+from lib import checking
+from plan import options_of, read_stages, rewards_of
+from rewards import REWARDS, gold_text, is_in_form, is_right
+
+if not values["use_peft"]:
+    raise SystemExit("Error: use_peft must be true, because the stages share an adapter.")
+stages = read_stages(start.given(sys.argv[1:])[0].stem)
+stage_rewards = [rewards_of(stage, REWARDS) for stage in stages]
+stage_options = [options_of(stage, n, Path(values["output_dir"])) for n, stage in enumerate(stages, start=1)]
+_, held_out = checking.rows_and_rewards(values, load_rows, REWARDS, is_right, is_in_form, gold_text)
+stage_rows = [checking.both_splits(start.read(sys.argv[1:], each), load_rows)[0] for each in stage_options]
+settings = start.parse(sys.argv[1:])  # imports Unsloth before TRL, which takes ten seconds or more
+planned = [start.parse(sys.argv[1:], each) for each in stage_options]
 
 import json
 import time
 from functools import partial
-from pathlib import Path
 
-from data import load_rows
 from lib.evaluating import evaluate
 from lib.finishing import finish
 from lib.folder import begin, resume_point
@@ -23,10 +39,7 @@ from lib.generating import generate
 from lib.loading import load_policy
 from lib.measuring import summary
 from lib.resuming import load_adapter
-from lib.scoring import rehearse
-from lib.training import build_trainer, entries, outcome, save, short_enough, train
-from plan import options_of, read_stages, rewards_of
-from rewards import REWARDS, is_in_form, is_right
+from lib.training import build_trainer, entries, outcome, save, train
 
 
 def run_stage(
@@ -42,7 +55,6 @@ def run_stage(
     checkpoint = resume_point(settings, stage=stage)
     if "ref" in policy.peft_config:  # with beta above zero: the previous stage's reference
         policy.delete_adapter("ref")
-    rows = short_enough(rows, tokenizer, settings)
     trainer = build_trainer(policy, tokenizer, rows, rewards, settings)
     print(f"Stage {folder.name}: {training.max_steps} steps.", flush=True)
     seconds = train(trainer, checkpoint)
@@ -52,21 +64,15 @@ def run_stage(
     return figures
 
 
-def main(settings: start.Settings) -> None:
+def main() -> None:
     """Evaluate, train the stages and evaluate after each, and write the report."""
     started = time.perf_counter()
     run, training = settings.run, settings.training
-    if not settings.model.use_peft:
-        raise SystemExit("Error: use_peft must be true, because the stages share an adapter.")
-    folder, stages = Path(training.output_dir), read_stages(settings.profile)
-    rewards = [rewards_of(stage, REWARDS) for stage in stages]
-    planned = [start.parse(sys.argv[1:], options_of(stage, n, folder)) for n, stage in enumerate(stages, start=1)]
-    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    rows = [load_rows(each.run.dataset_name, "train", each.run.train_rows, training.seed) for each in planned]
-    for each, of_stage in zip(planned, rows, strict=True):
-        start.check_rows(each, of_stage, held_out)
-    rehearse(REWARDS, rows[0][0])  # tries each reward
+    folder = Path(training.output_dir)
+    fitted = [checking.fitting(each, rows, held_out, gold_text) for each, rows in zip(planned, stage_rows, strict=True)]
+    checking.stop_if_only_checked(settings, stages=stages)
     begin(settings, stages=stages)  # locks the output folder
+    rows, tested = [rows for rows, _ in fitted], fitted[0][1]  # all stages share max_prompt_tokens
 
     policy, tokenizer = load_policy(run, training, settings.model)
     sampling = dict(
@@ -76,18 +82,18 @@ def main(settings: start.Settings) -> None:
         chat_template_kwargs=training.chat_template_kwargs,
         seed=training.seed,
     )
-    answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
-    results, reports = [evaluate(answer, held_out, is_right, is_in_form)], []
-    for each, stage, paid, of_stage in zip(planned, stages, rewards, rows, strict=True):
+    answer = partial(generate, policy, tokenizer, tested["prompt"], **sampling)
+    results, reports = [evaluate(answer, tested, is_right, is_in_form)], []
+    for each, stage, paid, of_stage in zip(planned, stages, stage_rewards, rows, strict=True):
         reports.append(run_stage(each, stage, paid, of_stage, policy, tokenizer) | {"stage": stage})
-        results.append(evaluate(answer, held_out, is_right, is_in_form))
+        results.append(evaluate(answer, tested, is_right, is_in_form))
         reports[-1]["after"] = summary(results[-1])
     policy.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
 
     finish(
         folder,
-        held_out,
+        tested,
         results[0],
         results[-1],
         **entries(settings, policy.config.model_type),
@@ -100,4 +106,4 @@ def main(settings: start.Settings) -> None:
 
 
 if __name__ == "__main__":
-    main(settings)
+    main()

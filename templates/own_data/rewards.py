@@ -20,11 +20,19 @@ TOKEN = re.compile(
 )
 MINUS = str.maketrans("\u2212\u2013", "--")  # the minus sign, and the dash that many people use for it
 MARKUP = re.compile(r"[<>`{}]")
-#: Words without content of their own. Add those of your language here.
-SMALL = {
-    "a", "an", "the", "this", "that", "it", "its", "is", "are", "was", "were", "be", "been", "do",
-    "does", "in", "on", "at", "of", "to", "for", "from", "by", "with", "and", "or",
-}  # fmt: skip
+#: The language of your answers: en, de, fr or es. For another one, add its small words below.
+LANGUAGE = "en"
+#: Words without content of their own, by language.
+SMALL_WORDS = {
+    "en": "a an the this that it its is are was were be been do does in on at of to for from by with and or",
+    "de": "der die das den dem des ein eine einen einem einer eines dies diese dieser dieses es er sie man ist sind "
+    "war waren wird werden hat haben heißt in im an am auf bei zu zum zur für von vom aus mit und oder",
+    "fr": "le la les l un une des du de d ce cet cette ces c il elle on est sont était étaient a ont en dans sur à au "
+    "aux pour par avec et ou c'est s'appelle",
+    "es": "el la los las lo un una unos unas este esta esto ese esa eso es son era eran ha han hay se en a al de del "
+    "para por con y e o u llama",
+}
+SMALL = set(SMALL_WORDS[LANGUAGE].split())
 ENOUGH = 0.7  # the overlap at which an answer to a row without a key counts as correct
 
 
@@ -133,3 +141,8 @@ def judge_reward(completions: list, question: list, answer: list, key: list, **k
 #: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together. To use a judge (see
 #: README.md), add judge_reward: 1.0.
 REWARDS = {correctness_reward: 2.0, overlap_reward: 0.5, wording_reward: 0.5}
+
+
+def gold_text(row: dict) -> str:
+    """The gold answer as the model should write it, for the checks before training: it must count as correct."""
+    return row["answer"]

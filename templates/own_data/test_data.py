@@ -6,6 +6,8 @@ import sys
 
 import data
 import pytest
+import rewards
+from lib.rows import same_question
 
 GOOD = [(f"What is {n} + 30?", f"It is {n + 30}.") for n in range(10, 99)]
 
@@ -19,7 +21,7 @@ def csv_file(path, rows, header="question,answer"):
 def error_of(path) -> str:
     """The error message for a rejected file."""
     with pytest.raises(SystemExit) as stopped:
-        data.own_rows(path)
+        data.own_rows(str(path))
     return str(stopped.value)
 
 
@@ -31,7 +33,7 @@ def test_a_file_is_summarized(tmp_path):
 
 def test_the_sample_is_valid_and_no_question_is_in_both_splits():
     sides = [data.load_rows("expert_answers.csv", split, 10_000, seed=0) for split in ("train", "test")]
-    train, test = ({data.same_question(q) for q in rows["question"]} for rows in sides)
+    train, test = ({same_question(q) for q in rows["question"]} for rows in sides)
     assert not train & test and len(train) == len(sides[0]) and len(test) == len(sides[1])
     assert sides[0][0]["prompt"][-1] == {"role": "user", "content": sides[0][0]["question"]}
 
@@ -44,7 +46,7 @@ def test_csv_tsv_semicolons_and_jsonl_give_the_same_rows(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8", newline="")
     lines = [json.dumps({"question": q, "answer": a, "more": 1}) for q, a in rows]
     (tmp_path / "d.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    found = [data.own_rows(tmp_path / name) for name in ("a.csv", "b.csv", "c.tsv", "d.jsonl")]
+    found = [data.own_rows(str(tmp_path / name)) for name in ("a.csv", "b.csv", "c.tsv", "d.jsonl")]
     assert [(row["question"], row["answer"]) for row in found[0]] == rows and all(one == found[0] for one in found)
 
 
@@ -71,8 +73,8 @@ def test_a_bad_row_is_reported_with_its_fix(tmp_path, row):
 
 
 def test_questions_that_differ_in_a_sign_are_different():
-    signs = {data.same_question(f"What is 7 {sign} 3?") for sign in "+-*/<>"}
-    assert len(signs) == 6 and data.same_question(" WHAT is 7 + 3 ") in signs
+    signs = {same_question(f"What is 7 {sign} 3?") for sign in "+-*/<>"}
+    assert len(signs) == 6 and same_question(" WHAT is 7 + 3 ") in signs
 
 
 def test_line_numbers_count_quoted_line_ends_and_empty_lines(tmp_path):
@@ -93,13 +95,13 @@ def test_different_problems_are_counted(tmp_path):
 JSON_BAD = {
     "[1]": "line 1: is not a JSON object",
     "{'question': 1}": "line 1: is not valid JSON",
-    '{"question": "Who?"}': "line 1: has no column 'answer'; its columns are ['question']. Add it",
-    '{"question": "Who?", "solution": "Ana."}': "Rename 'solution'.",
-    '{"prompt": "Who?", "solution": "Ana."}': "its columns are ['prompt', 'solution']. Rename 'prompt'.",
+    '{"question": "Who?"}': "line 1: has no column 'answer'; it has 'question'. Add 'answer', or rename",
+    '{"question": "Who?", "solution": "Ana."}': "Rename 'solution' to 'answer'.",
+    '{"prompt": "Who?", "solution": "Ana."}': "Rename 'prompt' to 'question' and rename 'solution' to 'answer'.",
     '{"question": "Who?", "answer": NaN}': "line 1: is not valid JSON (JSON has no NaN).",
     '{"question": "Who?", "answer": 1e400}': "(1e400 is too large for a number; write it in quotes).",
     r'{"question": "Who \ud800?", "answer": "Ana."}': r"line 1: the question contains '\ud800', a character that",
-    '{"question": "Who?", "anser": "Ana."}': "its columns are ['question', 'anser']. Rename 'anser'.",
+    '{"question": "Who?", "anser": "Ana."}': "it has 'question', 'anser'. Rename 'anser' to 'answer'.",
     '{"question": "Who?", "answer": ["Ana."]}': "line 1: the column 'answer' has a list instead of text.",
     '{"question": [{"role": "user", "content": "Who?"}], "answer": "Ana."}': "keep the content of its last message.",
     '{"question": "Who?", "answer": null}': "line 1: the answer is empty",
@@ -117,7 +119,7 @@ def test_other_columns_of_jsonl_may_have_any_value(tmp_path):
     """A file with {"meta": {...}} was once rejected, although other columns are ignored."""
     lines = [json.dumps(dict(question=q, answer=a, meta={"by": "Ana"}, seen=True)) for q, a in GOOD]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    assert len(data.own_rows(tmp_path / "a.jsonl")) == len(GOOD)
+    assert len(data.own_rows(str(tmp_path / "a.jsonl"))) == len(GOOD)
 
 
 @pytest.mark.parametrize("start", ["sep=;\n", "\n\n", "\ufeff\r\n"])
@@ -128,8 +130,9 @@ def test_what_excel_writes_before_the_header_is_skipped(tmp_path, start):
 
 
 HEADERS = {
-    "question,anwser": "has no column 'answer'; its columns are ['question', 'anwser']. Rename 'anwser'.",
-    "id,text": "has no column 'question'",
+    "question,anwser": "has no column 'answer'; it has 'question', 'anwser'. Rename 'anwser' to 'answer'.",
+    "id,text": "has no column 'question' or 'answer'; it has 'id', 'text'. Rename 'text' to 'question' and add",
+    "nr.;frage;antwort": "Rename 'frage' to 'question' and rename 'antwort' to 'answer'.",
     "question,answer,answer": "has the column 'answer' twice; rename one.",
 }
 
@@ -174,13 +177,24 @@ def test_a_quote_that_never_closes_is_reported_with_its_first_line(tmp_path):
     )
 
 
-def test_too_few_held_out_rows_are_rejected(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(["question,answer", *(f"{q},{a}" for q, a in GOOD[:8])]))
-    assert "rows for 'train', and needs at least 10: add rows, or assign them to train and test" in error_of(path)
+GERMAN = dict(question="Wie heißt die Hauptstadt von Österreich?", answer="Wien", key="")
+
+
+@pytest.mark.parametrize("language, right", [("en", False), ("de", True)])
+def test_small_words_are_those_of_the_language(monkeypatch, language, right):
+    monkeypatch.setattr(rewards, "SMALL", set(rewards.SMALL_WORDS[language].split()))
+    assert rewards.is_right("Das ist Wien.", GERMAN) == right
+
+
+def test_the_summary_shows_how_three_answers_would_be_counted(tmp_path):
+    said = data.summary(str(csv_file(tmp_path / "a.csv", []))).splitlines()[-4:]
+    assert said[0].startswith("three answers to 'What is ") and [line.split(":")[0].strip() for line in said[1:]] == [
+        *("correct", "wrong", "wrong")
+    ]
 
 
 def test_a_missing_file_is_reported_with_the_nearest(tmp_path):
     csv_file(tmp_path / "answers.csv", [])
-    assert "Did you mean 'answers.csv'?" in error_of(tmp_path / "answer.csv")
+    assert f"Did you mean {str(tmp_path / 'answers.csv')!r}?" in error_of(tmp_path / "answer.csv")
+    (tmp_path / "answers.xlsx").write_bytes(b"PK\x03\x04")
     assert "must end in .csv, .tsv, .jsonl" in error_of(tmp_path / "answers.xlsx")

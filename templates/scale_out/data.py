@@ -4,28 +4,30 @@ import random
 import re
 
 from datasets import Dataset, load_dataset
-from lib.answers import NOTATIONS, parse_number
-from lib.rows import is_held_out, read_jsonl
-from rewards import FORM
+from lib.answers import NOTATIONS, same_text
+from lib.rows import is_held_out, of_split, read_rows
+from lib.scoring import counts
+from lib.table import Columns
+from rewards import FORM, LABELS, gold_text, is_right
 
 SYSTEM_PROMPT = "Think first, then answer, in exactly this form: "
-SYSTEM_PROMPT += FORM.format(thinking="your thinking", result="the result alone")
+SYSTEM_PROMPT += FORM.format(thinking="your thinking", result=" or ".join(LABELS) or "the result alone")
 
 
-def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
+def load_rows(name: str, split: str, count: int, seed: int, held_out: float = 0.2) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer.
 
-    ``name`` is "addition" (generated here, without a network), "openai/gsm8k", or a JSONL file of your own with the
-    fields question and answer. A tenth of your questions is held out.
+    ``name`` is "addition" (generated here, without a network), "openai/gsm8k", or a file of your own, CSV or JSONL,
+    with the columns question and answer, and split if you like. Of the rows without a split, about the share
+    ``held_out`` is for testing.
     """
     if name == "addition":
         pairs = additions(split)
     elif name == "openai/gsm8k":
         pairs = [(row["question"], gsm8k_answer(row["answer"])) for row in load_dataset(name, "main", split=split)]
     else:
-        pairs = own_rows(name, split)
-    if not pairs:
-        raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
+        rows = read_rows(name, Columns(("question", "answer")), problem, "'addition' or 'openai/gsm8k'")
+        pairs = [(row["question"], row["answer"]) for row in of_split(rows, split, held_out)]
     chosen = random.Random(seed).sample(pairs, min(count, len(pairs)))
     return Dataset.from_list([{"prompt": chat(question), "answer": answer} for question, answer in chosen])
 
@@ -49,15 +51,11 @@ def gsm8k_answer(solution: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
 
 
-def own_rows(name: str, split: str) -> list[tuple[str, str]]:
-    """Questions and answers from a JSONL file; a tenth of the questions is held out."""
-    rows = read_jsonl(name, own_row, '{"question": …, "answer": …}', "'addition' or 'openai/gsm8k'")
-    return [row for row in rows if is_held_out(row[0]) == (split == "test")]
-
-
-def own_row(line: dict) -> tuple[str, str]:
-    """The question and answer in one line of the file."""
-    if parse_number(str(line["answer"])) is None:
-        why = "is not a number, so no completion could be correct"
-        raise ValueError(f"the answer {line['answer']!r} {why}: write it like {NOTATIONS}")
-    return str(line["question"]), str(line["answer"])
+def problem(row: dict) -> str:
+    """What is wrong with the answer in a row of your file, and how to fix it; "" for a valid row."""
+    if LABELS and not any(same_text(row["answer"], label) for label in LABELS):
+        return f"the answer {row['answer']!r} is not in LABELS in rewards.py: {', '.join(LABELS)}"
+    if counts(is_right, gold_text(row), row):
+        return ""
+    fix = f"write it like {NOTATIONS}; or, if your answers are words, see LABELS and same_answer in rewards.py"
+    return f"no completion could be correct for the answer {row['answer']!r}: {fix}"

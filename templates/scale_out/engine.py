@@ -5,7 +5,6 @@ import json
 import os
 from pathlib import Path
 
-from lib import start
 from lib.checkpoints import checkpoint_problem, checkpoint_step
 
 SHARDED = ("fsdp", "deepspeed")
@@ -19,22 +18,22 @@ def engine_name() -> str:
     return "ddp" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "one"
 
 
-def check(settings: start.Settings) -> None:
-    """Stop at a setting that the engine does not support, before a model is loaded."""
-    engine, training, model = engine_name(), settings.training, settings.model
-    four_bits, vllm = model.load_in_4bit, training.use_vllm
-    if settings.run.use_unsloth:
+def check(values: dict) -> None:
+    """Stop at a setting that the engine does not support, before anything is imported."""
+    engine, name = engine_name(), values["model_name_or_path"]
+    four_bits, vllm = values["load_in_4bit"], values["use_vllm"]
+    if values["use_unsloth"]:
         raise SystemExit("Error: use_unsloth must be false here, because Unsloth's GRPO trainer is made for one GPU.")
-    if Path(model.model_name_or_path, "adapter_config.json").is_file():
-        raise SystemExit(f"Error: {model.model_name_or_path} is an adapter; merge it into its base model first.")
+    if Path(name, "adapter_config.json").is_file():
+        raise SystemExit(f"Error: {name} is an adapter; merge it into its base model first.")
     if four_bits and engine in SHARDED:
         raise SystemExit(f"Error: load_in_4bit works only with DDP; {engine} needs load_in_4bit: false.")
-    if four_bits and vllm and training.vllm_mode == "server":
+    if four_bits and vllm and values["vllm_mode"] == "server":
         raise SystemExit("Error: load_in_4bit does not work with a vLLM server, because TRL cannot send 4-bit weights.")
     full = os.environ.get("FSDP_STATE_DICT_TYPE", "FULL_STATE_DICT") == "FULL_STATE_DICT"
     if engine == "fsdp" and not full:
         raise SystemExit("Error: fsdp_state_dict_type must be FULL_STATE_DICT, or no model would be saved.")
-    if engine in SHARDED and not vllm and training.process_index == 0:
+    if engine in SHARDED and not vllm:
         print(f"Note: without vLLM, {engine} is slow, because it gathers the weights from all GPUs for each token.")
 
 

@@ -6,8 +6,14 @@ returns one number for each completion. To add a reward, write a function and ad
 
 import re
 
-from lib.answers import same_number  # "1,250", "$1250.00" and "1250 apples" are 1250; words are not numbers
+from lib.answers import same_number, same_text
 from lib.texts import completion_text
+
+#: If each answer is one of a few labels, list them, such as ("billing", "delivery"): the prompt then names them.
+LABELS: tuple[str, ...] = ()
+#: As numbers, "1,250", "$1250.00" and "1250 apples" are 1250, and words are not numbers. As texts, case, spaces and a
+#: final period do not matter. If your answers are words but not labels, write same_text here.
+same_answer = same_text if LABELS else same_number
 
 # "\s*+" never gives blanks back, so that PART is not blank and a long run of blanks is read once.
 PART = r"\s*+((?:(?!</?(?:reasoning|answer)>).)+)"  # text that is not blank and has no tag
@@ -33,13 +39,9 @@ def tagged_answer(text: str) -> str | None:
 
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
-    """1.0 for the correct number in the answer tags, even if the reasoning has no tags yet.
-
-    If your answers are words, compare them here and in `is_right`, for example with ``==``, and delete the check in
-    `data.own_row`, which rejects answers that are not numbers.
-    """
+    """1.0 for the correct answer in the answer tags, even if the reasoning has no tags yet."""
     found = [tagged_answer(completion_text(c)) for c in completions]
-    return [float(same_number(said, gold)) for said, gold in zip(found, answer, strict=True)]
+    return [float(same_answer(said, gold)) for said, gold in zip(found, answer, strict=True)]
 
 
 def format_reward(completions: list, **kwargs) -> list[float]:
@@ -71,9 +73,14 @@ REWARDS = {correctness_reward: 2.0, format_reward: 0.5, tag_reward: 0.5}
 
 def is_right(text: str, row: dict) -> bool:
     """Whether the report counts a text as accurate: format and answer are both correct."""
-    return same_number(answer_in(text), row["answer"])
+    return same_answer(answer_in(text), row["answer"])
 
 
 def is_in_form(text: str) -> bool:
     """Whether the report counts a text as correctly formatted."""
     return answer_in(text) is not None
+
+
+def gold_text(row: dict) -> str:
+    """The gold answer as the model should write it, for the checks before training: it must count as correct."""
+    return FORM.format(thinking="So.", result=row["answer"])

@@ -1,5 +1,6 @@
 """Train with GRPO in several processes: on the GPUs of one or more machines, or on a laptop for a trial.
 
+python train.py --config config.cpu.yaml --check         checks settings, rows, rewards and lengths, and stops
 torchrun --nproc_per_node 2 train.py --config config.cpu.yaml
 accelerate launch --config_file accelerate/ddp.yaml train.py --config config.yaml
 """
@@ -8,43 +9,46 @@ import sys
 
 from lib import start
 
-settings = start.parse(sys.argv[1:], alone=False)  # rejects invalid settings, sets the environment
+values = start.read(sys.argv[1:], alone=False)  # rejects invalid settings and sets the environment, within a second
 
 import os
+
+if int(os.environ.get("RANK", "0")) > 0:
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - only the first process prints
+
+from data import load_rows
+from engine import before_the_end, check, check_same_adapters, engine_name, load
+from lib import checking
+from rewards import REWARDS, gold_text, is_in_form, is_right
+
+check(values)
+rows, held_out = checking.rows_and_rewards(values, load_rows, REWARDS, is_right, is_in_form, gold_text)
+settings = start.parse(sys.argv[1:], alone=False)  # imports TRL, which takes ten seconds or more
+
 import time
 from pathlib import Path
 
 from accelerate.utils import broadcast_object_list
-from data import load_rows
-from engine import before_the_end, check, check_same_adapters, engine_name, load
+from datasets import Dataset
 from evaluate import Accuracy, KeepBefore, numbered
 from lib.finishing import finish
 from lib.folder import begin
-from lib.scoring import rehearse
-from lib.training import Lines, build_trainer, entries, outcome, save, short_enough, train
-from rewards import REWARDS
+from lib.training import Lines, build_trainer, entries, outcome, save, train
 from trl import get_peft_config
 
 
-def main(settings: start.Settings) -> None:
+def main(settings: start.Settings, rows: Dataset, held_out: Dataset) -> None:
     """Evaluate, train, and evaluate again in every process; the first one prints and writes the files."""
     started = time.perf_counter()
-    run, training, model = settings.run, settings.training, settings.model
+    training, model = settings.training, settings.model
     folder, first = Path(training.output_dir), training.process_index == 0
-    if not first:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - only the first process prints
-    check(settings)
-    rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
-    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    start.check_rows(settings, rows, held_out)
-    rehearse(REWARDS, rows[0])  # tries each reward
+    rows, held_out = checking.fitting(settings, rows, held_out, gold_text)
+    checking.stop_if_only_checked(settings)
     found = [begin(settings) if first else None]  # locks the output folder
     [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
     checkpoint = before_the_end(checkpoint, training.max_steps)
 
     policy, tokenizer = load(training, model)
-    rows = short_enough(rows, tokenizer, settings)
-
     accuracy = Accuracy()
     training.eval_on_start = checkpoint is None
     trainer = measuring_trainer(policy, tokenizer, rows, held_out, accuracy, settings)
@@ -87,4 +91,4 @@ def measuring_trainer(
 
 
 if __name__ == "__main__":
-    main(settings)
+    main(settings, rows, held_out)

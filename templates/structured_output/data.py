@@ -5,8 +5,9 @@ import random
 import zlib
 
 from datasets import Dataset
-from lib.rows import is_held_out, read_jsonl
-from rewards import VALIDATOR
+from lib.rows import of_split, read_rows
+from lib.table import Columns
+from rewards import VALIDATOR, read
 
 NAMES = [
     *("Ana", "Ben", "Carla", "David", "Elena", "Felix", "Grace", "Hugo", "Iris", "Jonas", "Karin", "Leo"),
@@ -15,17 +16,19 @@ NAMES = [
 LINES = ("{name} is {age} years old.", "Meet {name}, aged {age}.")
 
 
-def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
+def load_rows(name: str, split: str, count: int, seed: int, held_out: float = 0.2) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer (JSON as text).
 
-    ``name`` is "people" (generated here, without a network), or a JSONL file of your own with the fields text and
-    answer. A tenth of your texts is held out.
+    ``name`` is "people" (generated here, without a network), or a file of your own, JSONL or CSV, with the columns text
+    and answer, and split if you like. Of the rows without a split, about the share ``held_out`` is for testing.
     """
-    pairs = people(split) if name == "people" else own_rows(name, split)
-    if not pairs:
-        raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
+    if name == "people":
+        pairs = people(split)
+    else:
+        rows = read_rows(name, Columns(("text", "answer"), as_json=("answer",)), problem, "'people'")
+        pairs = [(row["text"], row["answer"]) for row in of_split(rows, split, held_out)]
     chosen = random.Random(seed).sample(pairs, min(count, len(pairs)))
-    return Dataset.from_list([{"prompt": chat(text), "answer": json.dumps(answer)} for text, answer in chosen])
+    return Dataset.from_list([{"prompt": chat(text), "answer": answer} for text, answer in chosen])
 
 
 def chat(text: str) -> list[dict]:
@@ -41,21 +44,17 @@ def is_new_to_the_tiny_model(name: str, age: int) -> bool:
     return zlib.crc32(f"{name} {age}".encode()) % 10 == 0
 
 
-def people(split: str) -> list[tuple[str, dict]]:
+def people(split: str) -> list[tuple[str, str]]:
     """Lines about 2,160 people with their content; each held-out person has only one line."""
     pairs = [(n, a) for n in NAMES for a in range(10, 100) if is_new_to_the_tiny_model(n, a) == (split == "test")]
     lines = LINES if split == "train" else LINES[:1]
-    return [(line.format(name=n, age=a), {"name": n, "age": a}) for n, a in pairs for line in lines]
+    return [(line.format(name=n, age=a), json.dumps({"name": n, "age": a})) for n, a in pairs for line in lines]
 
 
-def own_rows(name: str, split: str) -> list[tuple[str, dict]]:
-    """Texts and answers from a JSONL file; a tenth of the texts is held out."""
-    rows = read_jsonl(name, own_row, '{"text": …, "answer": {…}}', "'people'")
-    return [row for row in rows if is_held_out(row[0]) == (split == "test")]
-
-
-def own_row(line: dict) -> tuple[str, dict]:
-    """A text and its answer, which must satisfy the schema."""
-    for problem in VALIDATOR.iter_errors(line["answer"]):
-        raise ValueError(f"the answer does not satisfy schema.json: {problem.message}")
-    return str(line["text"]), line["answer"]
+def problem(row: dict) -> str:
+    """What is wrong with the answer in a row of your file; "" for one that satisfies the schema."""
+    value = read(row["answer"])
+    if value is None:
+        return f"the answer {row['answer'][:60]} is null or too long, so no completion could be correct"
+    wrong = next(VALIDATOR.iter_errors(value), None)
+    return f"the answer does not satisfy schema.json: {wrong.message}" if wrong else ""

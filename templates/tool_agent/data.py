@@ -5,7 +5,8 @@ import re
 
 from datasets import Dataset, load_dataset
 from lib.answers import NOTATIONS, parse_number
-from lib.rows import is_held_out, read_jsonl
+from lib.rows import is_held_out, of_split, read_rows
+from lib.table import Columns
 
 #: For real models. The tiny model has never seen a system prompt together with tools, and gets none.
 SYSTEM_PROMPT = (
@@ -13,20 +14,20 @@ SYSTEM_PROMPT = (
 )
 
 
-def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
+def load_rows(name: str, split: str, count: int, seed: int, held_out: float = 0.2) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer.
 
-    ``name`` is "arithmetic" (generated here, without a network), "openai/gsm8k", or a JSONL file of your own with the
-    fields question and answer. A tenth of your questions is held out.
+    ``name`` is "arithmetic" (generated here, without a network), "openai/gsm8k", or a file of your own, CSV or JSONL,
+    with the columns question and answer, and split if you like. Of the rows without a split, about the share
+    ``held_out`` is for testing.
     """
     if name == "arithmetic":
         pairs = arithmetic(split)
     elif name == "openai/gsm8k":
         pairs = [(row["question"], gsm8k_answer(row["answer"])) for row in load_dataset(name, "main", split=split)]
     else:
-        pairs = own_rows(name, split)
-    if not pairs:
-        raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
+        rows = read_rows(name, Columns(("question", "answer")), problem, "'arithmetic' or 'openai/gsm8k'")
+        pairs = [(row["question"], row["answer"]) for row in of_split(rows, split, held_out)]
     chosen, system = random.Random(seed).sample(pairs, min(count, len(pairs))), name != "arithmetic"
     return Dataset.from_list([{"prompt": chat(question, system), "answer": answer} for question, answer in chosen])
 
@@ -51,15 +52,9 @@ def gsm8k_answer(solution: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
 
 
-def own_rows(name: str, split: str) -> list[tuple[str, str]]:
-    """Questions and answers from a JSONL file; a tenth of the questions is held out."""
-    rows = read_jsonl(name, own_row, '{"question": …, "answer": …}', "'arithmetic' or 'openai/gsm8k'")
-    return [row for row in rows if is_held_out(row[0]) == (split == "test")]
-
-
-def own_row(line: dict) -> tuple[str, str]:
-    """The question and answer in one line of the file."""
-    if parse_number(str(line["answer"])) is None:
+def problem(row: dict) -> str:
+    """What is wrong with the answer in a row of your file, and how to fix it; "" for a valid row."""
+    if parse_number(row["answer"]) is None:
         why = "is not a number, so no completion could be correct"
-        raise ValueError(f"the answer {line['answer']!r} {why}: write it like {NOTATIONS}")
-    return str(line["question"]), str(line["answer"])
+        return f"the answer {row['answer']!r} {why}: write it like {NOTATIONS}"
+    return ""

@@ -28,6 +28,11 @@ class Episode:
             parts.append("\n".join([f"{message['role']}: {message_text(message)}".rstrip(), *called]))
         return "\n".join(parts)
 
+    @classmethod
+    def of_text(cls, text: str) -> "Episode":
+        """An episode in which the model says only this, to try `is_right` on before a model is loaded."""
+        return cls([], new_environment(), [{"role": "assistant", "content": text}])
+
     def say(self, tokenizer: object, ids: list[int]) -> None:
         """Add a turn of the model."""
         from trl.chat_template_utils import parse_response

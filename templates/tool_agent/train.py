@@ -1,5 +1,6 @@
 """Train a model to use tools with GRPO, and evaluate it on held-out prompts before and after.
 
+python train.py --config config.cpu.yaml --check         checks settings, rows, rewards and lengths, and stops
 python train.py --config config.cpu.yaml                 on a laptop, no network
 python train.py --config config.yaml --max_steps 50      on a T4; any setting can be an option
 """
@@ -8,46 +9,50 @@ import sys
 
 from lib import start
 
-settings = start.parse(sys.argv[1:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
+values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
+
+from data import load_rows
+from environment import TOOLS
+from generation import Episode, generate
+from lib import checking
+from rewards import REWARDS, is_in_form, is_right
+from tools import check_tools, new_environment, template_of, toolbox
+
+if values["max_tool_calling_iterations"] is None:
+    raise SystemExit("Error: max_tool_calling_iterations is missing; set how many turns of an episode may call tools.")
+rows, held_out = checking.rows_and_rewards(
+    values, load_rows, REWARDS, is_right, is_in_form,
+    factory=TOOLS.get("environment_factory"), as_answer=Episode.of_text,
+)  # fmt: skip
+settings = start.parse(sys.argv[1:])  # imports Unsloth before TRL, which takes ten seconds or more
 
 import time
 from functools import partial
 from pathlib import Path
 
-from data import load_rows
-from environment import TOOLS
-from generation import generate
+from datasets import Dataset
 from lib.evaluating import evaluate
 from lib.finishing import finish
 from lib.folder import begin
 from lib.loading import load_policy
-from lib.scoring import rehearse
-from lib.training import build_trainer, entries, outcome, save, short_enough, train
-from rewards import REWARDS, is_in_form, is_right
-from tools import check_tools, new_environment, template_of, toolbox
+from lib.training import build_trainer, entries, outcome, save, train
 
 
-def main(settings: start.Settings) -> None:
-    """Load rows and policy; evaluate, train, evaluate again; write the report."""
+def main(settings: start.Settings, rows: Dataset, held_out: Dataset) -> None:
+    """Load the policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
     run, training, model = settings.run, settings.training, settings.model
-    if training.max_tool_calling_iterations is None:
-        raise SystemExit(
-            "Error: max_tool_calling_iterations is missing; set how many turns of an episode may call tools."
-        )
     folder = Path(training.output_dir)
-    rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
-    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    start.check_rows(settings, rows, held_out)
-    rehearse(REWARDS, rows[0], factory=TOOLS.get("environment_factory"))  # tries each reward
+    tokenizer = checking.tokenizer_of(model.model_name_or_path)
+    check_tools(tokenizer, model.model_name_or_path)
+    tools, template = list(toolbox(new_environment()).values()), template_of(tokenizer, training)
+    rows, held_out = checking.fitting(settings, rows, held_out, tools=tools, **template)
+    checking.stop_if_only_checked(settings)
     checkpoint = begin(settings)  # locks the output folder
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, model)
-    check_tools(tokenizer, model.model_name_or_path)
-    template = template_of(tokenizer, training)
-    tools = list(toolbox(new_environment()).values())
-    rows = short_enough(rows, tokenizer, settings, tools=tools, **template)
+    check_tools(tokenizer, model.model_name_or_path)  # again, as it prepares this tokenizer too
     answer = partial(
         generate,
         policy,
@@ -78,4 +83,4 @@ def main(settings: start.Settings) -> None:
 
 
 if __name__ == "__main__":
-    main(settings)
+    main(settings, rows, held_out)

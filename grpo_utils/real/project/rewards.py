@@ -58,3 +58,8 @@ def is_right(text: str, row: dict) -> bool:
 def is_in_form(text: str) -> bool:
     """Whether the report counts a text as correctly formatted: one flat JSON object, and nothing else."""
     return OBJECT.fullmatch(text.strip()) is not None and first_object(text.strip()) != {}
+
+
+def gold_text(row: dict) -> str:
+    """The gold answer as the model should write it, for the checks before training: it must count as correct."""
+    return row["answer"]

@@ -14,7 +14,7 @@ rewards that they name these become a `PlannedRun`.
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple, get_origin
@@ -31,6 +31,7 @@ from .misfits import OF_THE_TRAINER
 from .models import look_up, tokenizer_of
 from .named_rewards import rewards_named
 from .named_rows import named_rows
+from .own_script import Project, made_by, project_of
 from .planned import PlannedRun, plan
 from .report import PreflightReport
 from .rows import columns_of
@@ -114,14 +115,19 @@ def run_of(
     """
     read = _read_script if path.suffix in OF_SCRIPTS else _read_shell if path.suffix in OF_SHELL else _read_yaml
     source, folder = read(path, changes or {}), path.parent
-    keys, named = source.values.usable, rewards or source.values.usable.get("reward_funcs") or []
-    rows = named_rows(keys, train, heldout, folder)
     found = look_up(model or source.model)
     tokenizer, no_tokenizer = tokenizer_of(found)
-    unread = {"rows": rows.unread, "tokenizer": no_tokenizer}
-    with rewards_named(named, folder) as functions:
+    with ExitStack() as stack:
+        made = stack.enter_context(made_by(source.project, source.config))
+        of_project = {"reward_weights": list(made.weights)} if made.weights and not rewards else {}
+        values = replace(source.values, given=source.values.given | of_project)
+        keys = values.usable
+        named = rewards or made.rewards or keys.get("reward_funcs") or []
+        rows = named_rows(keys, train or made.train, heldout or made.heldout, folder)
+        unread = {"rows": (rows.unread and made.unread) or rows.unread, "tokenizer": no_tokenizer}
+        functions = stack.enter_context(rewards_named(named, folder))
         yield plan(
-            source.values,
+            values,
             model=found,
             tokenizer=tokenizer,
             train=rows.train,
@@ -148,6 +154,8 @@ class _Source(NamedTuple):
         names_rewards: whether it says that there are no others than those it names.
         unknown: arguments that are given without showing their values.
         notes: on what was read how.
+        project: of a template of the course, if the file is the config of its ``train.py``.
+        config: what that config says.
     """
 
     values: Values
@@ -156,6 +164,8 @@ class _Source(NamedTuple):
     names_rewards: bool = False
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    project: Project | None = None
+    config: dict = {}  # noqa: RUF012
 
 
 def _read_script(path: Path, changes: dict) -> _Source:
@@ -232,10 +242,19 @@ def _config_of(path: Path, name: object) -> dict:
 
 
 def _read_yaml(path: Path, changes: dict) -> _Source:
-    """A config file: of ``trl grpo``, with sections of one's own, or a sweep of W&B."""
+    """A config file: of ``trl grpo``, with sections of one's own, a sweep of W&B, or of a project from a template."""
     config = read_config_file(path)
     require("preflight", OF_A_RUN)
     of_sweep = _first_of_sweep(config)
+    project = project_of(path) if not of_sweep and "reward_funcs" not in config else None
+    if project:
+        of_trl = {name: value for name, value in config.items() if name not in {*project.settings} - {"dataset_name"}}
+        values, of_launch, _ = values_of(of_trl, changes)
+        notes = ("read rows from data.py and rewards from rewards.py, as train.py in that folder does",)
+        loading = _loading(values, of_launch, True)
+        backend = {"backend": "unsloth" if config.get("use_unsloth", True) else "transformers"}
+        model = values.usable.get("model_name_or_path") or ""
+        return _Source(values, model, loading | backend, notes=notes, project=project, config=config | changes)
     values, of_launch, notes = values_of(of_sweep or config, changes)
     if of_sweep:
         own = [name for name in values.given if name not in values.hints]

@@ -11,15 +11,19 @@
 | `publishing` | checks the files of a model, and uploads them to the Hub only when asked |
 | `time_limit` | ends training by the clock |
 | `texts` | reads the text of a completion |
-| `answers` | reads the number in an answer |
+| `answers` | compares an answer with the gold answer, as numbers or as text |
 | `small_yaml` | reads a YAML file, if it is not made to be huge |
 
 Templates have more modules, from ``templates/_lib``. Each ``lib/`` has only the modules that its template uses:
 
 | module | what it does |
 |---|---|
-| `start` | reads the settings with TRL's parser, and checks them before a model is loaded |
-| `rows` | reads a JSONL file of your own, and decides which rows are held out |
+| `known` | reads from TRL's source which settings it has |
+| `limits` | says what the settings must be, alone and together |
+| `start` | reads the settings, and checks them before anything heavy is imported |
+| `table` | reads a CSV, TSV or JSONL file |
+| `rows` | reports all bad rows of a file of your own, and decides which rows are held out |
+| `checking` | tries rewards and rows, and measures lengths, before a model is loaded |
 | `folder` | keeps one run per output folder, and resumes it only with the same settings |
 | `loading` | loads the policy as the settings say |
 | `scoring` | calls rewards safely |

@@ -1,4 +1,4 @@
-r"""Read the number in an answer, in the notations that you may ask a model for.
+r"""Read the number in an answer, in the notations that you may ask a model for; or compare answers in words.
 
     >>> [str(parse_number(text).value) for text in ("1,000", "-$18.50", "3/4", "42 apples", "42.")]
     ['1000', '-37/2', '3/4', '42', '42']
@@ -194,3 +194,20 @@ def _without_percent(number: Number, other: Number) -> Fraction:
     """The value of a number, in hundredths if it has a percent sign and the other one is a share."""
     is_of_share = number.unit == "%" and not other.unit and abs(other.value) < 1
     return number.value / 100 if is_of_share else number.value
+
+
+def same_text(said: str | None, gold: str | None) -> bool:
+    """Whether an answer is the gold text, such as a label; case, spaces and a final period do not matter.
+
+    Nothing is the same as a text that is missing or blank.
+
+    >>> same_text(" Out of  stock.", "out of stock"), same_text("billing", "delivery")
+    (True, False)
+    >>> same_text(None, None), same_text("", " ")
+    (False, False)
+    """
+    return bool(_plain(said)) and _plain(said) == _plain(gold)
+
+
+def _plain(text: str | None) -> str:
+    return " ".join((text or "").casefold().split()).removesuffix(".").rstrip()

@@ -1,0 +1,96 @@
+"""A config for the ``train.py`` of a project made from a template of the course: its rows and rewards are code.
+
+Such a project has ``data.py`` with ``load_rows``, ``rewards.py`` with ``REWARDS``, and ``lib/start.py``, whose class
+`RunConfig` has the settings that TRL does not know. They run in a process of their own, in the project's folder.
+"""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+#: Print the weights of the rewards by their names, and write both splits as JSONL into a folder.
+_WRITE = """
+import json, sys
+from data import load_rows
+from rewards import REWARDS
+print(json.dumps({reward.__name__: weight for reward, weight in REWARDS.items()}), flush=True)
+name, seed, share, folder, *counts = json.loads(sys.argv[1])
+for split, count in zip(("train", "test"), counts):
+    load_rows(name, split, count, seed, share).to_json(f"{folder}/{split}.jsonl")
+"""
+
+
+class Project(NamedTuple):
+    """A project, the settings in its config that only its ``train.py`` reads, and their defaults."""
+
+    folder: Path
+    settings: dict
+
+
+class Made(NamedTuple):
+    """Files of rows that a project's code has written, its rewards with their weights, and why there are none."""
+
+    train: str = ""
+    heldout: str = ""
+    rewards: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    unread: str = ""
+
+
+def project_of(config: Path) -> Project | None:
+    """The project whose config a file is; None for any other file."""
+    for folder in (config.resolve().parent, config.resolve().parent.parent):
+        if all((folder / name).is_file() for name in ("lib/start.py", "data.py", "rewards.py")):
+            settings = _settings_in(folder / "lib" / "start.py")
+            return Project(folder, settings) if settings else None
+    return None
+
+
+def _settings_in(start: Path) -> dict:
+    """The fields of `RunConfig` with their defaults."""
+    for node in ast.parse(start.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef) and node.name == "RunConfig":
+            fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
+            found = {f.target.id: {word.arg: word.value for word in f.value.keywords}["default"] for f in fields}
+            return {name: ast.literal_eval(default) for name, default in found.items()}
+    return {}
+
+
+@contextmanager
+def made_by(project: Project | None, config: dict) -> Iterator[Made]:
+    """The rows and rewards of a project with the settings of its config, as long as the block lasts."""
+    if project is None:
+        yield Made()
+        return
+    use = project.settings | config
+    with TemporaryDirectory() as folder:
+        wanted = [
+            use["dataset_name"],
+            use.get("seed", 42),
+            use["held_out"],
+            folder,
+            use["train_rows"],
+            use["eval_rows"],
+        ]
+        run = subprocess.run(
+            [sys.executable, "-c", _WRITE, json.dumps(wanted)],
+            cwd=project.folder,
+            env=os.environ | {"HF_HUB_OFFLINE": "1"},
+            capture_output=True,
+            text=True,
+        )
+        weights = json.loads(run.stdout.splitlines()[0]) if run.stdout else {}
+        rewards = tuple(f"{project.folder / 'rewards.py'}:{name}" for name in weights)
+        made = Made("", "", rewards, tuple(weights.values()))
+        if run.returncode:
+            why = [*run.stderr.strip().splitlines(), f"it ended with {run.returncode}"][-2:][0]
+            yield made._replace(unread=f"data.py in {project.folder} gave none ({why}); pass --train FILE")
+        else:
+            yield made._replace(train=f"{folder}/train.jsonl", heldout=f"{folder}/test.jsonl")
