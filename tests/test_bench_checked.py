@@ -1,9 +1,7 @@
 """Tasks with a check and no answers: their examples are right, tricks are not, and no answer breaks a check."""
 
-import importlib
 import json
 import random
-import sys
 
 import bench_checked
 import pytest
@@ -24,6 +22,7 @@ from checked.tasks import (
 from free.training import replace_files
 from hypothesis import given
 from hypothesis import strategies as st
+from template_projects import imported
 
 from grpo_utils.real.training import write_project
 
@@ -189,13 +188,14 @@ def test_no_training_prompt_is_held_out():
         assert not held & {row["prompt"][-1]["content"] for row in rows}
 
 
-def test_the_rewards_of_grpo_are_the_check(tmp_path, monkeypatch):
+def test_the_rewards_of_grpo_are_the_check(tmp_path):
     project = write_project(tmp_path / "project")
     replace_files(project, arms.HERE / "rewards.py", arms.HERE / "data.py")
-    monkeypatch.syspath_prepend(str(project))
-    for name in [name for name in sys.modules if name in ("rewards", "data") or name.partition(".")[0] == "lib"]:
-        monkeypatch.delitem(sys.modules, name)
-    rewards, data = importlib.import_module("rewards"), importlib.import_module("data")
+    with imported(project, "lib", "lib.texts", "rewards", "data") as [*_, rewards, data]:
+        judge_a_sum(rewards, data)
+
+
+def judge_a_sum(rewards, data):
     rows = data.load_rows("sum", "test", 1, 0)
     drawn = dict(total=38, above=5)
     columns = dict(task=["sum"] * 2, drawn=[json.dumps(drawn)] * 2)

@@ -83,7 +83,8 @@ def _cut(text: str) -> str:
 def labels_of(answers: Sequence[dict]) -> dict[str, dict]:
     """How many rows have each gold answer, and how many of them are right; {} if the gold answers are not labels.
 
-    Labels are a few texts in a column ``answer`` that repeat. A number that happens to occur twice is not one.
+    Labels are a few texts in a column ``answer`` that repeat. Numbers are labels only if each is the answer of many
+    rows: a sum that happens to occur twice is none.
 
     >>> rows = [{"gold": {"answer": label}, "right_before": False, "right_after": True} for label in "aabab"]
     >>> labels_of(rows)["a"], labels_of(rows[:1])
@@ -91,7 +92,8 @@ def labels_of(answers: Sequence[dict]) -> dict[str, dict]:
     """
     golds = [str(answer["gold"].get("answer", "")) for answer in answers]
     labels = sorted(set(golds))
-    if not 2 <= len(labels) <= min(MOST_LABELS, len(golds) / 1.5):
+    often = 5 if all(label.strip("-").replace(".", "", 1).isdecimal() for label in labels) else 1.5
+    if not 2 <= len(labels) <= min(MOST_LABELS, len(golds) / often):
         return {}
     table = {}
     for label in labels:
