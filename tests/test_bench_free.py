@@ -177,7 +177,7 @@ def test_sft_goes_on_from_its_checkpoint(empty, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_grpo_trains_once_with_a_control_and_with_other_rows(empty, tmp_path, monkeypatch):
     monkeypatch.setattr(training.smollm2, "fetch", lambda: training.Path(model_path("tiny-qwen3")))
-    small = dict(use_unsloth="false", max_prompt_tokens=1000, max_completion_length=8, train_rows=16)
+    small = dict(use_unsloth="false", max_prompt_tokens=1000, max_completion_length=96, train_rows=16)
     small |= dict(gradient_accumulation_steps=1)
     words = [word for name, value in small.items() for word in (f"--{name}", str(value))]
     adapter, curves = training.grpo(

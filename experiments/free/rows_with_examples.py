@@ -8,7 +8,7 @@ from grpo_utils.data.extraction import extraction_rows
 EXAMPLES = 3
 
 
-def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
+def load_rows(name: str, split: str, count: int, seed: int, held_out: float = 0.2) -> Dataset:
     """``count`` rows of ``split``; none of them is an example."""
     training = split == "train"
     rows = extraction_rows(name, count + EXAMPLES * training, split, seed if training else 0)[EXAMPLES * training :]

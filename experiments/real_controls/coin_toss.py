@@ -2,7 +2,7 @@
 
 import random
 
-from true_rewards import is_in_form, is_right
+from true_rewards import gold_text, is_in_form, is_right
 
 
 def coin_toss_reward(completions: list, **kwargs) -> list[float]:
@@ -11,4 +11,4 @@ def coin_toss_reward(completions: list, **kwargs) -> list[float]:
 
 
 REWARDS = {coin_toss_reward: 1.0}
-__all__ = ["REWARDS", "is_in_form", "is_right"]
+__all__ = ["REWARDS", "gold_text", "is_in_form", "is_right"]

@@ -3,6 +3,7 @@
 GPU_PATH_CARD=a100 python configs.py
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from trl import GRPOConfig
 from grpo_utils import training_arguments
 from grpo_utils.profiles import PROFILES
 
+os.environ["HF_HUB_OFFLINE"] = "0"  # only settings are read; the models of a GPU are not here
 TEMPLATES = Path(__file__).parent.parent.parent / "templates"
 sys.path.insert(0, str(TEMPLATES / "basic_grpo"))
 from lib.start import parse  # noqa: E402

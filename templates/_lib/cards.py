@@ -73,7 +73,8 @@ def _how_to_ask(run: Path, training: dict) -> str:
         return "It calls tools, so ask it in the project that trained it: `python ask.py FOLDER QUESTION`."
     prompts = [answer["prompt"] for answer in read_answers(run)]
     start = _common_start({prompt[-1]["content"] for prompt in prompts})
-    messages = [*prompts[0][:-1], {"role": "user", "content": f"{start}YOUR QUESTION"}]
+    earlier = [message for message in prompts[0][:-1] if all(message in prompt[:-1] for prompt in prompts)]
+    messages = [*earlier, {"role": "user", "content": f"{start}YOUR QUESTION"}]
     options = {"max_new_tokens": training["max_completion_length"], "do_sample": False}
     if training["chat_template_kwargs"]:
         options["tokenizer_encode_kwargs"] = training["chat_template_kwargs"]
@@ -87,13 +88,14 @@ def _how_to_ask(run: Path, training: dict) -> str:
 
 
 def _common_start(texts: set[str]) -> str:
-    """The characters with which all of several texts begin; none of a single text, because that is a whole question.
+    """The words with which all of several texts begin; none of a single text, because that is a whole question.
 
-    >>> _common_start({"Sort: a message", "Sort: the other"}), _common_start({"a message"})
+    >>> _common_start({"Sort: a message", "Sort: an order"}), _common_start({"When?", "Where?"})
     ('Sort: ', '')
     """
     pairs = zip(min(texts), max(texts), strict=False) if len(texts) > 1 else ()
-    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    start = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return start[: max(start.rfind(" "), start.rfind("\n")) + 1]
 
 
 def _weights(report: dict) -> dict[str, float]:

@@ -76,12 +76,16 @@ def identity(values: dict) -> dict:
     return json.loads(json.dumps(kept, default=str))  # as it is read from run.json again
 
 
+#: Folders below a project whose code is none of its own: an environment, and what Unsloth writes while it runs.
+GENERATED = {"site-packages", "unsloth_compiled_cache", "unsloth_training_checkpoints"}
+
+
 def imported_from(project: Path) -> list[Path]:
     """The files of the modules that this process has imported from a folder, except for those of its environment."""
     modules = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     files = [Path(names["__file__"]).resolve() for names in modules if names.get("__file__")]
     inside = [path for path in files if path.is_relative_to(project) and path.is_file()]
-    return [path for path in inside if "site-packages" not in path.parts]
+    return [path for path in inside if not {*path.parts} & GENERATED]
 
 
 def differences(was: dict, now: dict) -> list[str]:

@@ -44,7 +44,8 @@ def read_answers(folder: Path) -> list[dict]:
         raise SystemExit(
             f"Error: {folder} has no {FILE}; train.py writes it with the report, so it was moved or deleted."
         )
-    return [json.loads(line) for line in (folder / FILE).read_text(encoding="utf-8").splitlines()]
+    lines = (folder / FILE).read_text(encoding="utf-8").split("\n")  # an answer may have other line separators
+    return [json.loads(line) for line in lines if line]
 
 
 def wrong_answers(answers: Sequence[dict], most: int) -> str:

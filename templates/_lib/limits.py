@@ -3,6 +3,7 @@
 import difflib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from math import gcd, lcm
@@ -141,7 +142,10 @@ def check_on_hub(name: str, config: Path) -> None:
     from huggingface_hub import try_to_load_from_cache
 
     if not any(isinstance(try_to_load_from_cache(name, file), str) for file in ("config.json", "adapter_config.json")):
-        where = f"in {config}, under env" if str(config) != "." else "in the environment"
+        in_file = config.is_file() and re.search(
+            r"^\s+HF_HUB_OFFLINE:", config.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        where = f"in {config}, under env" if in_file else "in the environment"
         raise SystemExit(
             f"Error: model_name_or_path is {name}, which is neither a folder here nor downloaded before, and "
             f"HF_HUB_OFFLINE is 1 ({where}), so nothing is downloaded. Correct the name, or set HF_HUB_OFFLINE: 0."

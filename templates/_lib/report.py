@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(wrong_answers(read_answers(given.folder), given.wrong))
         return
     print(before_after(report["before"], report["after"], report["p_value"]))
-    if report["labels"]:
+    if report.get("labels"):  # a run of an earlier lib/ has none
         print(label_table(report["labels"]))
 
 

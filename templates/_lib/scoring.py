@@ -130,11 +130,6 @@ def check_scores(name: str, scores: object, completions: list) -> list[float | N
     return [None if score is None else float(score) for score in scores]
 
 
-def counted(n: int, what: str) -> str:
-    """A number and what it counts: 1 score, 2 scores."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
 def is_finite(score: object) -> bool:
     """Whether a score is a number, and not NaN or infinite."""
     try:

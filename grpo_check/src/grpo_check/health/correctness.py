@@ -85,7 +85,7 @@ def is_high(log: Log, name: str) -> bool:
     """Whether half of what a reward can pay is earned now; its spreads show what it can pay, and a share pays 1."""
     means, spreads = log.scores(name)
     if not spreads and is_share_right(name):
-        return last(means) >= limits.HALF
+        return max(means) <= 1 and last(means) >= limits.HALF
     return bool(spreads) and share_right(means, spreads) >= limits.HALF
 
 

@@ -69,5 +69,6 @@ STALLED = 10.0
 STALLED_SECONDS = 30.0
 #: Times the first seconds a step, at equal lengths; a busy machine doubles them (measured).
 SLOWER = 3.0
-#: Entries with exactly the same mean length, after which it is the limit of a completion.
-SAME_LENGTHS = 8
+#: Entries with exactly the same mean length, after which it is the limit of a completion; and the least tokens of one,
+#: because short answers can all have one length.
+SAME_LENGTHS, LEAST_LIMIT = 8, 32

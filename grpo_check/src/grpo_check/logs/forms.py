@@ -29,7 +29,11 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 #: The bar of the trainer, which no other bar is, because they have a description: ``5%|▌    | 5/100 [00:34<07:28``.
 _BAR = re.compile(r"(?:^|[\r\n}])[ ]*(?:Train:[ ]*)?\d{1,3}%\|[^|\r\n]*\|[ ]*(\d+)/(\d+)[ ]\[")
 #: ``loss=0.01``, and verl's ``critic/score/mean:0.41``.
-_IN_LINE = re.compile(r"(?<![\w/.])([A-Za-z][\w/@%.-]{0,100})\s?[=:]\s?([-+]?\d[\d.eE+-]{0,30}|[-+]?(?:nan|inf)\b)")
+_IN_LINE = re.compile(
+    r"(?<![\w/.])([A-Za-z][\w/@%.-]{0,100})\s?[=:]\s?([-+]?\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf)\b)"
+)
+#: One of these is in a line next to the reward.
+_OF_A_LINE = {"loss", "learning_rate", "grad_norm", "kl", "entropy", "reward_std", "completions/mean_length"}
 #: ``[Step 12] …``, ``step 12/100: …``.
 _STEP_OF_LINE = re.compile(r"\bstep[ =:#]{0,3}(\d{1,9})\b", re.IGNORECASE)
 _LONGEST_LINE = 20_000
@@ -66,7 +70,7 @@ def _of_json(found: object, name: str) -> list[dict]:
     if isinstance(found, dict):
         if isinstance(found.get("cells"), list):
             return _best(*_outputs_of(found), name)
-        found = found.get("log_history") or _rows_of(found) or [found]
+        found = found["log_history"] if "log_history" in found else _rows_of(found) or [found]
     is_log = isinstance(found, list) and all(map(_is_dict, found))
     if is_log and (len(found) != 1 or _is_of_trainer(found[0])):
         return found
@@ -137,8 +141,10 @@ def _best(texts: Sequence[str], pages: Sequence[str], name: str) -> list[dict]:
     Raises:
         CourseError: none finds anything.
     """
-    found = [_of_html(pages), _of_tables(texts, name), _of_printed("\n".join(texts)), _of_lines(texts)]
+    found = [_of_html(pages), _of_tables(texts, name), _of_printed("\n".join(texts))]
     most = max(found, key=lambda entries: (sum(map(_has_reward, entries)), len(entries)))
+    if not any(map(_has_reward, most)):  # what a reward prints of each sample looks like lines of a log
+        most = _of_lines(texts) or most
     if most:
         return most
     last = next((line for text in reversed(texts) for line in reversed(text.splitlines()) if line.strip()), "")
@@ -286,10 +292,11 @@ def _of_lines(texts: Sequence[str]) -> list[dict]:
     entries = []
     for line in (line for text in texts for line in _COLOR.sub("", text).splitlines() if len(line) <= _LONGEST_LINE):
         pairs = {} if "{" in line else dict(_IN_LINE.findall(line))
-        if len(pairs) > 1 and _has_reward(pairs):
+        if _has_reward(pairs) and _OF_A_LINE & {metric_of(name)[0] for name in pairs}:
             step = _STEP_OF_LINE.search(line)
             entries.append(pairs | ({"step": step[1]} if step else {}))
-    return entries
+    steps = [entry["step"] for entry in entries if "step" in entry]
+    return entries if 2 * len(set(steps)) > len(steps) or not steps else []  # several lines of a step are its samples
 
 
 def _pairs_in(text: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ _KNOWN = {name: (metric, rank) for metric, names in SPELLINGS.items() for rank, 
 _REWARD = re.compile(r"rewards/[^/]+")
 #: Shares of correct answers that a trainer of one's own logs beside its rewards.
 _SHARE_RIGHT = re.compile(
-    r"(?:train_|mean_|batch_)?(?:accuracy|acc|correct|correct_rate|exact_match|pass@1|(?:solve|solved|success|pass)_rate|solved%?)"
+    r"(?:train_|mean_|batch_)?(?:accuracy|acc|exact_match|pass@1|(?:correct|solve|solved|success|pass)_rate)"
 )
 #: The words of each kind of reward; the first kind with a word of the name counts.
 _KIND_WORDS = (

@@ -17,6 +17,8 @@ rule = adding_to(RULES)
 _FEWEST_OF_A_SCRIPT = 3
 #: How similar a name must be to one of TRL's for a typo: 'micro_batch_size' is none of 'generation_batch_size'.
 SIMILAR = 0.82
+#: How similar it must be in a file of another script.
+_CLOSE = 0.93
 #: Where settings of a key of a config file are in Python, whose GRPOConfig does not have them.
 _IN_LORA = {
     "lora_r": "pass LoraConfig(r=…) to GRPOTrainer as peft_config.",
@@ -62,17 +64,24 @@ def unknown_argument(run: PlannedRun) -> Iterator[Finding]:
     what, why = ("a key that trl grpo knows", _UNKNOWN_KEY) if values.from_yaml else ("an argument of GRPOConfig", "")
     shown = (*values.given, *(name for name in run.unknown if not name.startswith("**") and name != "num_processes"))
     unknown = [name for name in shown if name not in values.hints]
+    typos = [name for name in unknown if _is_typo(values, name)]
     if is_for_a_script(values):
         whose = "open-r1's script" if {*unknown} & OF_OPEN_R1 else "a script of your own"
-        named = ", ".join(in_trl(name, values.hints) for name in unknown)
+        named = ", ".join(in_trl(name, values.hints) for name in unknown if name not in typos)
         fixes = [f"if trl grpo reads this file, and not {whose}, correct or remove them."]
         if gone := [name for name in unknown if name in REMOVED]:
             fixes.append(f"whatever reads it: GRPOConfig and TRL's parser reject {', '.join(gone)} today.")
         yield found(f"trl grpo does not know the keys {named}.", *fixes, why=_UNKNOWN_KEYS, severity="warning")
-        return
+        unknown = typos
     for name in unknown:
         guess = did_you_mean(str(name), values.hints, SIMILAR)
         yield found(f"{name!r} is not {what}.", _advice(values, name) or f"correct or remove it.{guess}", why=why)
+
+
+def _is_typo(values: Values, name: str) -> bool:
+    """Whether a name is hardly any but one of TRL's, and none of another script."""
+    near = did_you_mean(str(name), values.hints, _CLOSE)
+    return bool(near) and name not in OF_OPEN_R1 and name not in REMOVED and not _advice(values, name)
 
 
 def is_for_a_script(values: Values) -> bool:

@@ -15,16 +15,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-#: Print the weights of the rewards by their names, and write both splits as JSONL into a folder.
+#: Write the weights of the rewards by their names, and both splits as JSONL, into a folder.
 _WRITE = """
 import json, sys
 from data import load_rows
 from rewards import REWARDS
-print(json.dumps({reward.__name__: weight for reward, weight in REWARDS.items()}), flush=True)
 name, seed, share, folder, *counts = json.loads(sys.argv[1])
+with open(f"{folder}/weights.json", "w") as file:
+    json.dump({reward.__name__: weight for reward, weight in REWARDS.items()}, file)
 for split, count in zip(("train", "test"), counts):
     load_rows(name, split, count, seed, share).to_json(f"{folder}/{split}.jsonl")
 """
+#: Seconds that a project's code may take.
+_MOST_SECONDS = 120
 
 
 class Project(NamedTuple):
@@ -58,8 +61,9 @@ def _settings_in(start: Path) -> dict:
     for node in ast.parse(start.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == "RunConfig":
             fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
-            found = {f.target.id: {word.arg: word.value for word in f.value.keywords}["default"] for f in fields}
-            return {name: ast.literal_eval(default) for name, default in found.items()}
+            calls = {field.target.id: field.value for field in fields if isinstance(field.value, ast.Call)}
+            words = {name: {word.arg: word.value for word in call.keywords} for name, call in calls.items()}
+            return {name: ast.literal_eval(of["default"]) for name, of in words.items() if "default" in of}
     return {}
 
 
@@ -79,14 +83,15 @@ def made_by(project: Project | None, config: dict) -> Iterator[Made]:
             use["train_rows"],
             use["eval_rows"],
         ]
-        run = subprocess.run(
-            [sys.executable, "-c", _WRITE, json.dumps(wanted)],
-            cwd=project.folder,
-            env=os.environ | {"HF_HUB_OFFLINE": "1"},
-            capture_output=True,
-            text=True,
-        )
-        weights = json.loads(run.stdout.splitlines()[0]) if run.stdout else {}
+        command = [sys.executable, "-c", _WRITE, json.dumps(wanted)]
+        env, streams = os.environ | {"HF_HUB_OFFLINE": "1"}, dict(stdin=subprocess.DEVNULL, capture_output=True)
+        try:
+            run = subprocess.run(command, cwd=project.folder, env=env, text=True, timeout=_MOST_SECONDS, **streams)
+        except subprocess.TimeoutExpired:
+            yield Made(unread=f"data.py in {project.folder} took more than {_MOST_SECONDS} s; pass --train FILE")
+            return
+        written = Path(folder, "weights.json")
+        weights = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
         rewards = tuple(f"{project.folder / 'rewards.py'}:{name}" for name in weights)
         made = Made("", "", rewards, tuple(weights.values()))
         if run.returncode:

@@ -23,8 +23,8 @@ _OF_TOOLS = {
 }
 #: What shows another tool in a command that starts it indirectly, as in a container.
 _INSIDE = {r"\bactor_rollout_ref\.|\bverl\.trainer\b|\balgorithm\.adv_estimator\b": "verl", **_OF_TOOLS}
-#: A line that is a comment. Its backslash at the end continues nothing.
-_COMMENT = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
+#: A comment on a line of its own. Its backslash at the end continues nothing, so a command before it ends there.
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _OF_TRL = re.compile(r"\btrl grpo\b|\btrl/scripts/grpo\.py\b|\btrl\.scripts\.grpo\b")
 #: Where the output of a command goes: ``> log``, ``2>&1``, ``&>> log``.
 _REDIRECTION = re.compile(r"(?<![^\s;|&])(?:\d|&)?>{1,2}[ \t]*&?[ \t]*[^\s;|&]+")

@@ -109,8 +109,9 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
         wrong |= {"several answers": f"{before} or {gold} or {after}"}
     if kind == "text":
         wrong |= _wrong_signs(gold)
-    if fraction := re.search(r"(\d+)/(\d+)(?=\D*$)", gold):
-        wrong |= {"another denominator": f"{gold[: fraction.start(2)]}{int(fraction[2]) + 1}{gold[fraction.end(2) :]}"}
+    before, _, after = gold.rpartition("/")
+    if before[-1:].isdigit() and (below := re.match(r"[0-9]{1,9}", after)):
+        wrong |= {"another denominator": f"{before}/{int(below[0]) + 1}{after[below.end() :]}"}
     return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
 
 

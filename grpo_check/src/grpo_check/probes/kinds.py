@@ -82,6 +82,8 @@ def _one_of(made: object, target: Target) -> object:
     """The reward that a call returns, also of several in a list, a tuple or a dictionary."""
     several = list(made.values()) if isinstance(made, dict) else made
     if not isinstance(several, list | tuple) or not several or not all(map(callable, several)):
+        if target.place is not None:
+            raise CourseError(f"{target}: the call returns a {type(made).__name__}, of which no place can be named.")
         return made
     if target.place is None and len(several) > 1:
         named = (f"{target}[{place}] ({getattr(one, '__name__', '?')})" for place, one in enumerate(several[:10]))

@@ -100,7 +100,7 @@ def all_truncated(log: Log) -> Iterator[Finding]:
     """Nearly all completions are cut off, and not fewer over time; if more room does not help, it is `no_eos`."""
     clipped, with_room = log.values("completions/clipped_ratio", 5), log.checked("ended_with_room")[-1:]
     lengths = log.values("completions/mean_length")
-    if not clipped and len(lengths) >= limits.SAME_LENGTHS and 1 < max(lengths) == min(lengths):
+    if not clipped and len(lengths) >= limits.SAME_LENGTHS and limits.LEAST_LIMIT <= max(lengths) == min(lengths):
         yield found(
             seen=f"the mean length is {lengths[0]:g} tokens in each of {len(lengths)} entries, so it is the limit"
         )

@@ -21,6 +21,8 @@ from .rows import Row, alike, answered_rows, best, near, rows_of, worst
 
 #: Wrong numbers that no tolerance reaches.
 FAR = ("far below", "far above", "another number")
+#: By what share of its lead a change of an example must earn more.
+CLEARLY_MORE = 0.05
 #: Words of a completion whose reasoning is still of a usual length.
 LONG_WORDS = 200
 #: Why an equal score is only a note where the weighted sum of all rewards tells right from wrong.
@@ -175,15 +177,28 @@ def _tags_in_code(trial: Trial) -> list[str]:
     example=examples.unpaid_example,
 )
 def unpaid_example(trial: Trial) -> Iterator[Finding]:
-    """Your example earns as little as no answer in every row, and a completion in another format earns more."""
-    rows = [row for row in rows_of(trial) if row.get("example") and row.nothing]
-    if not rows or any(row.get("example")[1] > row.nothing[1] + ROUNDING for row in rows):
+    """Your examples earn as little as no answer in every row, and a completion in another format earns more.
+
+    Where scores depend on the answer, only examples count that have the gold answer of their row in them.
+    """
+    pairs = [
+        (pair, row.nothing)
+        for row in rows_of(trial)
+        for pair in row.of("odd")
+        if pair[0].id == "example" and row.nothing and (not trial.answered or _gold_of(trial, pair[0]) in pair[0].text)
+    ]
+    if not pairs or any(own[1] > nothing[1] + ROUNDING for own, nothing in pairs):
         return
-    paid = best(pair for row in rows for pair in row.of("clean", "writing", "long"))
-    own, nothing = rows[0].get("example"), rows[0].nothing
+    paid = best(pair for row in rows_of(trial) for pair in row.of("clean", "writing", "long"))
+    own, nothing = pairs[0]
     if paid and paid[1] > max(own[1], nothing[1], 0.0) + ROUNDING:  # below 0, all are penalties
         what = f"your example scores {own[1]:g}, a text without an answer {nothing[1]:g}, and this one {paid[1]:g}."
         yield showing(what, paid[0])
+
+
+def _gold_of(trial: Trial, case: Case) -> str:
+    """The gold answer of a case's row."""
+    return trial.plan.golds[case.number]
 
 
 @rule(
@@ -195,17 +210,29 @@ def unpaid_example(trial: Trial) -> Iterator[Finding]:
     example=examples.pays_changed_example,
 )
 def pays_changed_example(trial: Trial) -> Iterator[Finding]:
-    """JSON in the example is changed in one place. An equal score is a warning only for what reads a column."""
-    given = {*trial.plan.columns[0]} - ({trial.plan.answer_column} if trial.plan.own_golds else set())
+    """JSON in the example is changed in one place.
+
+    Only what a column of the row names counts for an equal score, and a little more, as for a shorter text, not at all.
+    """
+    read = {*columns_read(trial.reward)} - ({trial.plan.answer_column} if trial.plan.own_golds else set())
     for row in rows_of(trial):
-        own, changed = row.get("example"), best(pair for pair in row.of("odd") if pair[0].id == "varied")
-        if not own or not changed or not row.nothing or own[1] <= row.nothing[1] + ROUNDING:
+        own, nothing = row.get("example"), row.nothing
+        if not own or not nothing or own[1] <= nothing[1] + ROUNDING:
             continue
-        case, score = changed
-        more, as_much = score > own[1] + ROUNDING, score >= own[1] - ROUNDING
-        if more or (as_much and given & {*columns_read(trial.reward)}):
-            what = f"your example scores {own[1]:g}, and {score:g} with {case.what}."
-            yield showing(what, case, severity="" if more else "warning")
+        known = str([value for name, value in own[0].columns.items() if name in read])
+        clearly = CLEARLY_MORE * (own[1] - nothing[1])
+        for case, score in sorted(row.of("odd"), key=lambda pair: -pair[1]):
+            gone = _values_in(own[0].text) - _values_in(case.text) if case.id == "varied" else set()
+            more = case.id == "varied" and score > own[1] + clearly
+            if more or (score >= own[1] - ROUNDING and any(value in known for value in gone)):
+                what = f"your example scores {own[1]:g}, and {score:g} with {case.what}."
+                yield showing(what, case, severity="" if more else "warning")
+                return
+
+
+def _values_in(text: str) -> set[str]:
+    """What stands in quotes, and the numbers, in a text with JSON."""
+    return {*re.findall(r'"([^"]{2,200})"', text), *re.findall(r"(?<!\w)\d{1,30}(?!\w)", text)}
 
 
 @rule(

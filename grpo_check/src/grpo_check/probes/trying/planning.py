@@ -19,6 +19,8 @@ DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
 #: Common names of the column with the gold answers.
 GOLD_COLUMNS = ("answer", "answers", "solution", "solutions", "label", "labels", "target", "targets", "gold")
 GOLD_COLUMNS += ("ground_truth", "ground_truths", "expected", "expected_answer", "reference", "references")
+#: Words of the names of columns that an answer is measured by.
+_MEASURES = {"len", "length", "limit", "token", "tokens", "word", "words", "count", "budget", "scale", "size"}
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def _gold_column(rewards: list[Callable], columns: dict[str, Sequence], among_gi
         return "answer"
     asked = [name for name in columns if name in read]
     usual = [name for name in asked if name in GOLD_COLUMNS]
-    asked = usual or [name for name in asked if not _is_measure(columns[name])]
+    asked = usual or [name for name in asked if not _is_measure(name, columns[name])]
     if asked:
         single = len(asked) == 1 and all(isinstance(value, str | int | float) for value in columns[asked[0]])
         return asked[0] if single else ""
@@ -156,9 +158,9 @@ def _gold_column(rewards: list[Callable], columns: dict[str, Sequence], among_gi
     return known[0] if len(known) == 1 else ""
 
 
-def _is_measure(values: Sequence) -> bool:
-    """Whether a column holds numbers, which are a length or a limit if its name is none of a gold answer."""
-    return all(isinstance(value, int | float) for value in values)
+def _is_measure(name: str, values: Sequence) -> bool:
+    """Whether a column holds numbers that are a length, a limit or a scale, by its name."""
+    return all(isinstance(value, int | float) for value in values) and bool(_MEASURES & {*name.lower().split("_")})
 
 
 def _check_columns(rewards: list[Callable], columns: dict[str, Sequence], length: int) -> None:
