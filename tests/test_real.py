@@ -153,7 +153,7 @@ def test_settings_are_compared_seed_by_seed(real):
 def test_two_steps_train_merge_and_measure(real, real_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # a second one waits for the tests next to it
-    small = ["--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "8"]
+    small = ["--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "64"]
     small += ["--eval_rows", "10", "--save_steps", "1"]
     folder = tmp_path / "run"
     real.run.train(real_model, "orders", 0, folder, small)

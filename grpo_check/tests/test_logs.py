@@ -361,9 +361,31 @@ def test_several_runs_in_one_file_are_named_and_a_resumed_one_is_not():
     assert "begun_again" not in codes([*rows, *rows[10:]])
 
 
+def test_what_a_reward_prints_of_each_sample_is_no_log(tmp_path):
+    file = tmp_path / "console.txt"
+    samples = "".join(f"sample {n}: length=120 reward=1.0\n" for n in range(8))
+    file.write_text("".join(samples + line + "\n" for line in printed().splitlines()))
+    assert len(read_history(read_log(file)).entries) == 40
+    file.write_text(samples)
+    with pytest.raises(CourseError, match="contains no log"):
+        read_log(file)
+
+
+def test_a_number_at_the_end_of_a_sentence_is_one(tmp_path):
+    file = tmp_path / "console.txt"
+    file.write_text("step 1: reward=0.5. kl=0.1, loss=2e-3.\nstep 2: reward=0.6. kl=0.1, loss=1e-3.\n")
+    assert read_history(read_log(file)).values("reward") == [0.5, 0.6]
+
+
+def test_a_count_beside_the_rewards_is_no_share():
+    rows = [{"step": step, "reward": 0.5, "correct": f"{1 + step % 2}/16"} for step in range(1, 31)]
+    assert "healthy" not in codes(rows) and "rewards/correct/mean" not in read_history(rows).entries[0]
+
+
 def test_completions_that_all_have_one_length_were_cut_off():
     rows = [{"step": step, "reward": 0.2, "completion_length": 256.0} for step in range(1, 41)]
     assert codes(rows)[0] == "all_truncated"
+    assert "all_truncated" not in codes([row | {"completion_length": 2.0} for row in rows])
     assert "all_truncated" not in codes([row | {"completion_length": 256.0 - row["step"] % 2} for row in rows])
     assert "all_truncated" not in codes([row | {"completions/clipped_ratio": 0.0} for row in rows])
 

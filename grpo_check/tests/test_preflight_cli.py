@@ -428,6 +428,11 @@ def test_keys_of_open_r1_are_one_finding_next_to_others(folder, no_lab):
     assert "system_prompt, dataset_prompt_column, benchmarks, warmup_ratio (removed from TRL)" in keys.what
 
 
+def test_a_typo_stays_an_error_in_a_file_of_another_script(folder, no_lab):
+    report = report_on(folder, "system_prompt: Think.\nlearning_rat: 1.0e-5")
+    assert any("'learning_rat'" in one.what and "learning_rate" in str(one) for one in report.errors)
+
+
 def test_of_a_sweep_the_first_values_are_checked(folder, no_lab):
     (folder / "sweep.yaml").write_text(
         "program: train.py\nmethod: grid\nparameters:\n  num_generations: {values: [7, 8]}\n  style: {value: short}\n"

@@ -129,6 +129,11 @@ def test_a_shell_script_without_such_options_is_one_sentence(text, said, tmp_pat
         preflight_file(script_in(tmp_path, text, "run.sh"))
 
 
+def test_a_command_ends_at_a_comment_among_its_lines(tmp_path):
+    lines = "python train.py \\\n--use_cpu --bf16 false \\\n# --beta 0.1 \\\n--num_generations 7\n"
+    assert "batch" not in preflight_file(script_in(tmp_path, lines, "run.sh")).codes
+
+
 def test_a_comma_behind_a_name_in_a_list_is_an_error(tmp_path):
     command = 'python train.py --lora_target_modules "q_proj", "v_proj" --use_cpu --bf16 false'
     report = preflight_file(script_in(tmp_path, command, "run.sh"))

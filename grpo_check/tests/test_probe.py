@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import json
 import math
 import random
 import re
@@ -333,6 +334,47 @@ def test_a_reward_of_strings_is_an_error_where_the_given_prompts_are_messages():
     for columns, severity in (({"prompt": prompts}, "error"), ({"prompt": ["What is 40 + 2?"]}, "note")):
         found = [one for one in probe(reward, answers=["42"], columns=columns).findings if one.code == "string_only"]
         assert [one.severity for one in found] == [severity]
+
+
+NO_ANSWERS = {
+    "of another row": dict(answers=["42", "7"], examples=["<answer>5</answer>"]),
+    "of the form alone": dict(answers=["42"], examples=["<answer>...</answer>"]),
+    "without answers": dict(examples=["<answer>5</answer>"]),
+    "the second is right": dict(answers=["42", "7"], examples=["<answer>5</answer>", "<answer>7</answer>"]),
+}
+
+
+@pytest.mark.parametrize("given", NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_an_example_that_answers_no_row_is_not_unpaid(given):
+    assert "unpaid_example" not in probe(correctness_reward, **given).codes
+
+
+def test_a_field_that_no_column_holds_may_be_changed():
+    def tags_right(completions, tags, **kwargs):
+        said = [re.search(r'"tags": (\[[^]]*\])', completion_text(c)) for c in completions]
+        return [float(bool(found) and json.loads(found[1]) == wanted) for found, wanted in zip(said, tags, strict=True)]
+
+    example = '{"reasoning": "It says so.", "tags": ["ab", "cd"]}'
+    report = probe(tags_right, columns={"tags": [["ab", "cd"]]}, examples=[example])
+    assert "pays_changed_example" not in report.codes, str(report)
+
+
+def test_a_little_more_for_a_shorter_text_is_no_change_that_pays():
+    def label_and_brevity(completions, label, **kwargs):
+        texts = [completion_text(c) for c in completions]
+        return [float(f'"{one}"' in text) * (1.2 - len(text) / 10_000) for text, one in zip(texts, label, strict=True)]
+
+    report = probe(
+        label_and_brevity, answers=["bug"], answer_column="label", examples=['{"label": "bug", "why": "It ends."}']
+    )
+    assert "pays_changed_example" not in report.codes, str(report)
+
+
+def test_a_numeric_column_is_the_gold_answer_unless_its_name_is_of_a_measure():
+    def counts(completions, num_apples, **kwargs):
+        return [float(str(n) in completion_text(c)) for c, n in zip(completions, num_apples, strict=True)]
+
+    assert "judged by the answer (4, 7)" in str(probe(counts, columns={"num_apples": [4, 7]}))
 
 
 def test_a_rounding_error_is_not_called_random():

@@ -232,7 +232,8 @@ def pays_changed_example(trial: Trial) -> Iterator[Finding]:
 
 def _values_in(text: str) -> set[str]:
     """What stands in quotes, and the numbers, in a text with JSON."""
-    return {*re.findall(r'"([^"]{2,200})"', text), *re.findall(r"(?<!\w)\d{1,30}(?!\w)", text)}
+    quoted = {one for one in re.findall(r'"([^"]{0,200})"', text) if len(one) > 1}
+    return quoted | {*re.findall(r"(?<!\w)\d{1,30}(?!\w)", text)}
 
 
 @rule(
