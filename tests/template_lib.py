@@ -5,6 +5,6 @@ import sys
 from course import ROOT
 
 sys.path.insert(0, str(ROOT / "templates" / "basic_grpo"))
-from lib import checking, evaluating, folder, limits, loading, rows, scoring, start, table  # noqa: F401
+from lib import checking, evaluating, folder, held_out, limits, loading, rows, scoring, start, table  # noqa: F401
 
 sys.path.pop(0)

@@ -15,6 +15,7 @@ from course import ROOT
 from datasets import Dataset
 from grpo_core.errors import CourseError
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, followed
+from template_lib import held_out
 from template_projects import CONFIGURED, OWN_REWARDS, in_folder
 
 from grpo_utils.__main__ import main
@@ -448,3 +449,10 @@ def test_the_output_layer_gets_contiguous_hidden_states_and_gives_the_same_logit
     got = []
     policy.lm_head.register_forward_pre_hook(lambda _, hidden: got.append(hidden[0].is_contiguous()))
     assert torch.equal(policy(input_ids=ids, logits_to_keep=2).logits, before) and got == [True]
+
+
+def test_held_out_answers_are_read_as_they_were_written(tmp_path):
+    """Some characters end a line for Python, and not in JSON."""
+    rows = [dict(prompt=[dict(role="user", content="a\u2028b")], gold={}, before="\x85", after="1\r\n2\u2029")] * 2
+    held_out.write_answers(tmp_path, rows)
+    assert held_out.read_answers(tmp_path) == rows
