@@ -381,6 +381,8 @@ def test_a_test_that_no_program_could_pass_is_refused(tmp_path, change, said):
 def test_preflight_reads_the_config_of_a_template_with_its_rows_and_rewards(tmp_path, grpo_check, monkeypatch, name):
     """It called the template's own settings unknown, and checked neither rows nor rewards."""
     monkeypatch.chdir(new_project(name, tmp_path / "project"))
+    with open("data.py", "a", encoding="utf-8") as file:  # what it prints is none of the rows
+        file.write('\nprint("loading")\n')
     code, said, _ = grpo_check("preflight", "config.cpu.yaml")
     assert code == 0 and "prompt lengths in tokens" in said and "`probe` scored" in said, said
     assert "unknown_argument" not in said and "skipped" not in said, said
