@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from textwrap import fill, indent
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ PAGE, MARK = ROOT / "grpo_check" / "docs" / "attack.md", "## What it finds"
 KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
 BY_NAME = {entry.name: entry for entry in ZOO}
 CONTROL_SEED = 1  # seed 0 has reports of an earlier version
-LONGEST_CONTROL = 60.0  # minutes; a control ends with as many steps as the attack of the same seed
+LONGEST_CONTROL = 60.0  # minutes; a control ends after a pass over the rows, with at least the steps of that attack
 #: The finding that counts: of a broken reward as found, of a sound one as accused.
 FOUND = "pays_wrong_completions"
 
@@ -251,17 +252,40 @@ def controls(rows: Sequence[dict]) -> str:
     counts = [tuple(sources(row).get("written by the trained policy", 0) for row in pair) for pair in pairs]
     ours, theirs = zip(*counts, strict=True)
     more, fewer = sum(a > b for a, b in counts), sum(a < b for a, b in counts)
+    alone = ", ".join(f"`{row['name']}`" for (row, _), (a, b) in zip(pairs, counts, strict=True) if a and not b)
+    rises = [(rise(row), rise(one)) for row, one in pairs]
+    with_grpo, without = (fmean(column) for column in zip(*rises, strict=True))
     said = (
         f"Over {len(pairs)} rewards, the policy wrote overpaid completions of {sum(ours)} rows with GRPO and of "
-        f"{sum(theirs)} without. It found more rows with GRPO for {more} rewards and fewer for {fewer} (exact sign "
-        f"test, p = {mcnemar_p_value(theirs, ours):.2g})."
+        f"{sum(theirs)} without: of more rows with GRPO for {more} rewards and of fewer for {fewer} (exact sign test, "
+        f"p = {mcnemar_p_value(theirs, ours):.2g}). Only with GRPO was it overpaid at all in {alone or 'none'}. Rows "
+        "do not show how often a policy is overpaid. The mean reward, which includes correct answers, rose by "
+        f"{with_grpo:.2f} with GRPO and by {without:.2f} without (the mean of all rewards; more with GRPO for "
+        f"{sum(a > b for a, b in rises)} of {len(rises)}). So sampling the started model was enough to find most of "
+        "this, and GRPO made it frequent."
     )
     lines = [
-        f"| {row['name']} | {written(row)} | {a} | {written(one)} | {b} |"
+        f"| {row['name']} | {written(row)} | {a} | {span(row)} | {written(one)} | {b} | {span(one)} |"
         for (row, one), (a, b) in zip(pairs, counts, strict=True)
     ]
-    head = "| reward | completions, GRPO | rows | completions, control | rows |\n|---|---|---|---|---|"
-    return "\n".join([fill(said, 120), "", head, *lines])
+    head = "| reward | completions, GRPO | rows | mean reward | completions, control | rows | mean reward |"
+    return "\n".join([fill(said, 120), "", head, f"|{'---|' * 7}", *lines])
+
+
+def means(row: dict) -> tuple[float, float]:
+    """The mean reward of the first and of the last fifth of the steps."""
+    found = re.search(r"the mean reward went from (\S+) to (\S+),", row["report"])
+    return float(found[1]), float(found[2])
+
+
+def rise(row: dict) -> float:
+    """By how much the mean reward rose."""
+    return means(row)[1] - means(row)[0]
+
+
+def span(row: dict) -> str:
+    """From where to where the mean reward went."""
+    return " to ".join(f"{mean:.2f}" for mean in means(row))
 
 
 def written(row: dict) -> int:

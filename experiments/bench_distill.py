@@ -333,9 +333,14 @@ def greedily(rows: list[dict], case: str) -> str:
     """Of a case, the greedy accuracy of the teacher and of each student with each seed."""
     seeds = NEW_SEEDS if case == "new task" else SEEDS
     of = [row for row in rows if row["case"] == case and row["seed"] in seeds]
+    of += [
+        row for row in rows if (row["case"], row["arm"]) == ("good", "GRPO") and case == "weak" and row["seed"] in seeds
+    ]
     teachers = {row["seed"]: row["teacher"]["greedy"] for row in of if "teacher" in row}
+    best = {arm: best_rate(rows, arm) for arm in ARMS[:3]}
     found = {"the teacher": [teachers[seed] for seed in seeds]}
-    found |= {arm: [row["greedy"] for row in of if row["arm"] == arm] for arm in MEASURED[case] if arm != OWN}
+    for arm in dict.fromkeys(("GRPO", *MEASURED[case])):
+        found[arm] = [row["greedy"] for row in of if row["arm"] == arm and row["rate"] == best.get(arm, row["rate"])]
     said = "; ".join(f"{who} {', '.join(f'{one:.3f}' for one in values)}" for who, values in found.items())
     return f"- {TITLES[case]}: {said}"
 

@@ -447,8 +447,8 @@ for name, (model, result) in tested.items():
 # GRPO, and more SFT reaches {{counts["more SFT"][2]}}.
 #
 # The cause is in the first row. After SFT, the policy rarely named one of the two numbers, and if it did, it was mostly
-# the first ({{counts["first SFT"][0]}} to {{counts["first SFT"][1]}}). So most rewarded samples named the first number, and
-# GRPO reinforced just that. In the end, in most groups, all eight samples do it, and are all correct or all wrong. Such
+# the first ({{counts["first SFT"][0]}} to {{counts["first SFT"][1]}}). So most rewarded samples named the first number (all of them
+# named the larger one, too), and GRPO reinforced the place. In the end, in most groups, all eight samples do it, and are all correct or all wrong. Such
 # groups are tied, and nothing corrects the policy any more.
 #
 # **GRPO reinforces whatever the rewarded samples share. It may be a shortcut.**

@@ -374,7 +374,7 @@ show_changes(changes, "Students minus their weak teacher")
 # SFT learned from this teacher's texts and from the check. It ends {{changes["filtered SFT"].estimate.value:.2f}} higher here.
 # Whether the teacher helped is not shown: we did not filter the untrained student's own samples. None of the {{kept}} answers that passed the check has a
 # wrong result, but easy prompts are overrepresented among them. Section 8 also measures SFT without the check, which
-# does not surpass its teacher.
+# is not shown to surpass its teacher.
 #
 # **Distillation copies the spread of the samples, mistakes included. A check of the answers removes those that it sees.**
 #
@@ -479,7 +479,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # |---|---|---|
 # | a teacher that is good enough, its weights, and a base that is sometimes correct | on-policy distillation | it learns from every token, and needed the fewest steps on addition |
 # | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; check the provider's terms of use |
-# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both can surpass the teacher |
+# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the samples of the teacher; over its greedy answers, only GRPO is shown to |
 # | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher |
 # | a check, no teacher, and a base that is sometimes correct | GRPO | only the check knows what is correct |
 # | a base that is never correct | SFT, then perhaps GRPO; count what the answers name, not only how many are correct | all groups tie, so GRPO has no gradient |
