@@ -245,7 +245,7 @@ def common_seeds(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) 
 
 
 def controls(rows: Sequence[dict]) -> str:
-    """On how many rows the policy was found overpaid with GRPO, and with as much sampling and no update."""
+    """On how many rows the policy was found overpaid with GRPO, and with sampling and no update."""
     pairs = [(row, one) for one in rows if one.get("control") for row in rows if is_of(row, one["name"], one["seed"])]
     if not pairs:
         return "A control without GRPO was not run."
@@ -261,8 +261,7 @@ def controls(rows: Sequence[dict]) -> str:
         f"p = {mcnemar_p_value(theirs, ours):.2g}). Only with GRPO was it overpaid at all in {alone or 'none'}. Rows "
         "do not show how often a policy is overpaid. The mean reward, which includes correct answers, rose by "
         f"{with_grpo:.2f} with GRPO and by {without:.2f} without (the mean of all rewards; more with GRPO for "
-        f"{sum(a > b for a, b in rises)} of {len(rises)}). So sampling the started model was enough to find most of "
-        "this, and GRPO made it frequent."
+        f"{sum(a > b for a, b in rises)} of {len(rises)}). So sampling the started model was enough to find most of this."
     )
     lines = [
         f"| {row['name']} | {written(row)} | {a} | {span(row)} | {written(one)} | {b} | {span(one)} |"

@@ -1,6 +1,6 @@
 """A test set of rewards, thirty broken and fifteen sound, for tools that look for faults in rewards.
 
-No tool was tuned on it, and none should be: a rule that is written to catch one of these entries makes the set
+No tool should be tuned on it: a rule that is written to catch one of these entries makes the set
 worthless as a measure of that tool.
 """
 
