@@ -261,7 +261,8 @@ def controls(rows: Sequence[dict]) -> str:
         f"p = {mcnemar_p_value(theirs, ours):.2g}). Only with GRPO was it overpaid at all in {alone or 'none'}. Rows "
         "do not show how often a policy is overpaid. The mean reward, which includes correct answers, rose by "
         f"{with_grpo:.2f} with GRPO and by {without:.2f} without (the mean of all rewards; more with GRPO for "
-        f"{sum(a > b for a, b in rises)} of {len(rises)}). So sampling the started model was enough to find most of this."
+        f"{sum(a > b for a, b in rises)} of {len(rises)}). So sampling the started model was enough to find most of "
+        "this."
     )
     lines = [
         f"| {row['name']} | {written(row)} | {a} | {span(row)} | {written(one)} | {b} | {span(one)} |"
