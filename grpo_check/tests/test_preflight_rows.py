@@ -64,10 +64,11 @@ def test_a_leak_is_the_same_prompt_and_answer(row, leaks):
     [
         (ROWS[0] | {"answer": "2000"}, True),
         (ROWS[0] | {"answer": f" {ROWS[0]['answer']} "}, False),
+        (ROWS[0] | {"answer": f"{ROWS[0]['answer']}.0"}, False),
         (ROWS[0] | {"answer": None}, False),
         ({"prompt": OTHER, "answer": "2000"}, False),
     ],
-    ids=["another answer", "the same with blanks", "no answer", "another system prompt"],
+    ids=["another answer", "the same with blanks", "the same number", "no answer", "another system prompt"],
 )
 def test_two_answers_to_one_prompt_are_a_conflict(row, conflicts):
     found = list(of_rows.conflicting_answers(plan({}, train=[*ROWS, row])))

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from grpo_core.rewards import same_answer
 from grpo_core.training.texts import message_text
 
 from ..findings import Finding
@@ -480,11 +481,17 @@ def conflicting_answers(run: PlannedRun) -> Iterator[Finding]:
     for prompt, gold in zip(column(run.train, "prompt", indices), golds, strict=True):
         if prompt and not _is_blank(gold) and not _is_failure(gold):
             answers.setdefault(key(prompt), {}).setdefault(key("", gold), gold)
-    several = {prompt: [*found.values()] for prompt, found in answers.items() if len(found) > 1}
+    several = {prompt: golds for prompt, found in answers.items() if (golds := _different([*found.values()]))}
     if several:
-        prompt, (one, other, *_) = next(iter(several.items()))
+        prompt, (one, other) = next(iter(several.items()))
         what = f"{len(several)} of {len(answers)} prompts have more than one gold answer"
         yield found(f"{what}: {_shorten(prompt)} has {_shorten(one, 30)} and {_shorten(other, 30)}.")
+
+
+def _different(golds: list) -> list:
+    """Two gold answers that differ also as values, such as 5 and 6, and not 5 and 5.0; none if all are the same."""
+    other = next((gold for gold in golds[1:] if not same_answer(answer_text(gold), answer_text(golds[0]))), None)
+    return [] if other is None else [golds[0], other]
 
 
 @rule(
