@@ -24,7 +24,7 @@ FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloade
 #: Code that train.py imports and training does not use, in any template.
 NOT_TRAINED_WITH = ("lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "evaluate.py")
 NOT_TRAINED_WITH += ("lib/held_out.py", "lib/finishing.py", "lib/cards.py", "lib/trained.py", "lib/merge.py")
-NOT_TRAINED_WITH += ("lib/merging.py", "lib/push.py", "lib/publishing.py")
+NOT_TRAINED_WITH += ("lib/merging.py", "lib/push.py", "lib/publishing.py", "lib/asking.py")
 HELD = {}  # the open lock files of this process, by path
 
 

@@ -104,7 +104,7 @@ def guarded(reward: Callable) -> Callable:
     def score(completions: list, **columns: object) -> list[float | None]:
         try:
             scores = reward(completions=completions, **columns)  # by name, as TRL calls it
-        except Exception as error:  # the only place that runs your own code
+        except Exception as error:  # your own code
             where = traceback.format_exc(limit=-2)
             raise RewardError(f"{reward.__name__} raised.\n{blame(reward, completions, columns)}\n{where}") from error
         return check_scores(reward.__name__, scores, completions)

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-if len(sys.argv) < 3:
-    sys.exit('Error: name a finished run and a question: python ask.py outputs/agent "What is 123 + 456?"')
+from lib.asking import asked
+
+folder, questions = asked(sys.argv[1:], 'python ask.py outputs/agent "What is 123 + 456?"')
 
 from data import chat
 from generation import generate, shown
@@ -36,4 +37,4 @@ def main(folder: Path, questions: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(folder, questions)
