@@ -331,6 +331,16 @@ BAD_ROWS = {
 }
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.parquet"])
+def test_rows_are_checked_without_a_config(name, folder):
+    Dataset.from_list(ROWS).to_parquet(folder / "rows.parquet")
+    assert not preflight_file(folder / name).findings
+    (folder / "uneven.jsonl").write_text(
+        "\n".join(map(json.dumps, [*ROWS, {**ROWS[0], "answer": ""}, {"solution": "4"}]))
+    )
+    assert preflight_file(folder / "uneven.jsonl").codes == {"no_prompt", "bad_answer", "empty_column"}
+
+
 @pytest.mark.parametrize(("name", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
 def test_bad_rows_are_one_sentence(name, message, folder):
     with pytest.raises(CourseError, match=re.escape(message)):

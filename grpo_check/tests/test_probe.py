@@ -1,6 +1,7 @@
 """`probe`: published faults are found, sound rewards are let through, and what cannot be judged is not blamed."""
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
@@ -8,6 +9,8 @@ import math
 import random
 import re
 import signal
+import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -636,6 +639,66 @@ def test_a_reward_that_waits_for_something_that_does_not_come_is_not_judged(rewa
     report = probe(reward, answers=["42"])
     assert not report.ok and report.exit_code == 2 and not report.findings
     assert "waits for something" in str(report)
+
+
+def asks_a_judge(completions, answer, **kwargs):
+    with socket.socket() as nobody_listens:  # bound, so no other program can take the port
+        nobody_listens.bind(("127.0.0.1", 0))
+        try:
+            socket.create_connection(nobody_listens.getsockname(), timeout=5)
+        except OSError:
+            return [0.0] * len(completions)
+
+
+def reads_a_table(completions, **kwargs):
+    with contextlib.suppress(OSError), open("no_such_folder/table.json") as table:
+        return [float(completion_text(c) in table.read()) for c in completions]
+    return [0.0] * len(completions)
+
+
+def runs_a_program(completions, **kwargs):
+    with contextlib.suppress(OSError):
+        subprocess.run(["no-such-prover"], check=True)
+    return [0.0] * len(completions)
+
+
+def looks_the_prompt_up(prompts, completions, **kwargs):
+    known = {"What is 3 + 4?": "7"}
+    pairs = zip(prompts, completions, strict=True)
+    return [float(known.get(p[-1]["content"], "\0") in completion_text(c)) for p, c in pairs]
+
+
+OUTSIDE = {
+    "an address": (asks_a_judge, "connects to 127.0.0.1"),
+    "a file": (reads_a_table, "reads no_such_folder/table.json, which is not here"),
+    "a program": (runs_a_program, "runs no-such-prover, which is not here"),
+    "a prompt": (looks_the_prompt_up, "columns={'prompt': […]}"),
+}
+
+
+@pytest.mark.parametrize(("reward", "said"), OUTSIDE.values(), ids=OUTSIDE)
+def test_what_lies_outside_of_a_reward_is_not_blamed_on_it(reward, said):
+    report = probe(reward, examples=["It is 7."])
+    assert report.exit_code == 2 and not report.failed and said in str(report)
+
+
+def test_a_reward_that_finds_its_prompt_is_judged():
+    prompts = [[{"role": "user", "content": "What is 3 + 4?"}]]
+    report = probe(looks_the_prompt_up, columns={"prompt": prompts}, examples=["It is 7."])
+    assert not report.not_judged
+
+
+def test_an_example_of_which_half_is_paid_as_much_is_named():
+    def any_call(completions, **kwargs):
+        return [float("(" in completion_text(c)) for c in completions]
+
+    whole = "file = open(path)\nprint(file.read())"
+    assert "pays_changed_example" in probe(any_call, examples=[whole]).codes
+
+    def whole_program(completions, **kwargs):
+        return [float(completion_text(c).strip() == whole) for c in completions]
+
+    assert probe(whole_program, examples=[whole]).ok
 
 
 def times_out(completions, answer, **kwargs):

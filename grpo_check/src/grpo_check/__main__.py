@@ -62,7 +62,7 @@ def _add_check(commands: argparse._SubParsersAction, name: str, run: object, abo
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that read a config file."""
-    what = "the file for trl grpo --config, a training script or notebook with GRPOConfig(…), or a shell script"
+    what = "the file for trl grpo --config, a training script or notebook with GRPOConfig(…), a shell script, or rows"
     parser.add_argument("config", type=Path, metavar="config.yaml", help=what)
     parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
     replaced = "replaces reward_funcs of the file"

@@ -30,7 +30,7 @@ from .foreign import SYNONYMS, in_trl, refuse_foreign
 from .misfits import OF_THE_TRAINER
 from .models import look_up, tokenizer_of
 from .named_rewards import rewards_named
-from .named_rows import named_rows
+from .named_rows import holds_rows, named_rows
 from .own_script import Project, made_by, project_of
 from .planned import PlannedRun, plan
 from .report import PreflightReport
@@ -87,7 +87,7 @@ def preflight_file(
 
     Args:
         path: the file; of a script (``.py``) or notebook (``.ipynb``), the call of `GRPOConfig` in it is read, and of a
-            shell script (``.sh``) the options of its last command.
+            shell script (``.sh``) the options of its last command. A file of rows is checked as training rows.
         model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
         heldout: a file of held-out rows.
         gpu: that the run is for, if not this machine's.
@@ -113,8 +113,10 @@ def run_of(
     Raises:
         CourseError: the file cannot be read, or is a config for another tool.
     """
-    read = _read_script if path.suffix in OF_SCRIPTS else _read_shell if path.suffix in OF_SHELL else _read_yaml
-    source, folder = read(path, changes or {}), path.parent
+    of_rows = not train and holds_rows(path)
+    by_ending = _read_script if path.suffix in OF_SCRIPTS else _read_shell if path.suffix in OF_SHELL else _read_yaml
+    source, folder = (_no_settings if of_rows else by_ending)(path, changes or {}), path.parent
+    train = str(path) if of_rows else train
     found = look_up(model or source.model)
     tokenizer, no_tokenizer = tokenizer_of(found)
     with ExitStack() as stack:
@@ -166,6 +168,15 @@ class _Source(NamedTuple):
     notes: tuple[str, ...] = ()
     project: Project | None = None
     config: dict = {}  # noqa: RUF012
+
+
+def _no_settings(path: Path, changes: dict) -> _Source:
+    """No config: only rows are looked at, and the rewards and the model that options name."""
+    require("preflight", OF_A_RUN)
+    from trl import GRPOConfig
+
+    note = f"read {path.name} as training rows, without settings; for both: config.yaml --train {path.name}"
+    return _Source(Values(changes, (GRPOConfig,)), "", {}, notes=(note,))
 
 
 def _read_script(path: Path, changes: dict) -> _Source:

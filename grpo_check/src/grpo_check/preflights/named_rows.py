@@ -47,6 +47,16 @@ def named_rows(keys: dict, train: str, heldout: str, folder: Path) -> NamedRows:
     return NamedRows(found.get("train"), found.get("test"), unread, tuple(bad))
 
 
+def holds_rows(path: Path) -> bool:
+    """Whether a file is one of rows and not a config, by its ending, or by its first character if that is JSON."""
+    if path.suffix in (".jsonl", ".csv", ".tsv", ".parquet"):
+        return True
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(1_000).lstrip("\ufeff \t\r\n").startswith("[")
+
+
 def _find(name: str, folder: Path) -> Path | None:
     """A file or a folder by its name, from where you are or from next to the config file."""
     return next((path for path in (Path(name), folder / name) if name and path.exists()), None)

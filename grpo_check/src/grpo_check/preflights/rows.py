@@ -42,9 +42,9 @@ rule = adding_to(RULES, needs=("rows",))
 
 
 def columns_of(rows: "Rows | None") -> list[str]:
-    """The names of the columns; for a list of rows, those of the first row."""
+    """The names of the columns; for a list of rows, those of any of the first `MOST_ROWS`."""
     if isinstance(rows, list) or rows is None:
-        return list(rows[0]) if rows else []
+        return list(dict.fromkeys(name for row in (rows or [])[:MOST_ROWS] for name in row))
     return rows.column_names
 
 
@@ -345,7 +345,7 @@ def worked_solution(run: PlannedRun) -> Iterator[Finding]:
 
 @rule(
     "warning",
-    "a column without a value in any row",
+    "a column without a value in any row, or that some rows lack",
     why="a reward that reads it has nothing to compare with.",
     fixes=("fill it in, or drop it.",),
     example={
@@ -363,6 +363,9 @@ def empty_column(run: PlannedRun) -> Iterator[Finding]:
         wanted = name in ANSWERS if read is None else name in read
         if wanted and indices and all(map(_is_blank, column(run.train, name, indices))):
             yield found(f"{name!r} has no value in any of {len(indices)} rows.")
+        elif lacking := [index for index in indices if isinstance(run.train, list) and name not in run.train[index]]:
+            which = f"{_counted('train', lacking[0], len(lacking))} of {len(indices)}"
+            yield found(f"{which}: there is no {name!r}, which other rows have, so a reward gets None.")
 
 
 def _read_by_rewards(run: PlannedRun) -> set[str] | None:

@@ -267,6 +267,19 @@ def changed_json(text: str) -> list[tuple[str, str]]:
     ]
 
 
+def halves(text: str) -> list[tuple[str, str]]:
+    """The two halves of a text, between lines if it has several, else between words; none of a single word.
+
+    >>> halves("def f(x):\\n    return x")
+    [('its first half alone', 'def f(x):'), ('its second half alone', '    return x')]
+    """
+    between = "\n" if "\n" in text.strip() else " "
+    pieces = text.strip().split(between)
+    middle = len(pieces) // 2
+    names = "its first half alone", "its second half alone"
+    return [*zip(names, map(between.join, (pieces[:middle], pieces[middle:])), strict=True)] if middle else []
+
+
 def _changed(value: object) -> Iterator[tuple[str, object]]:
     """Each change of one place: what it is, and the whole value with it. Of a list, only the first item is changed."""
     if isinstance(value, list):

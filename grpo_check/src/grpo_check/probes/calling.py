@@ -18,6 +18,7 @@ from grpo_core.rewards import is_async, reward_name, weighted_sum
 
 from .limits import DEADLINE, OutOfCPUTimeError, OutOfTimeError, cpu_limit, idle_limit
 from .matrix import Case, token_ids
+from .reaching import noting_what_is_reached
 from .signatures import OF_COMPLETIONS, PROVIDED
 
 #: Seconds of processor time, and seconds of waiting, after which one call is cut off.
@@ -125,6 +126,7 @@ def call(
     idle: float | None = None,
     prints: Printed | None = None,
     logs: Printed | None = None,
+    reached: dict[str, bool] | None = None,
 ) -> Outcome:
     """Score ``cases`` in one batch, as chat messages or as strings.
 
@@ -135,6 +137,7 @@ def call(
         cpu: seconds of processor time, and ``idle`` seconds of waiting, after which the call is cut off.
         prints: where its prints go, and ``logs`` what it writes to stderr. By default prints are discarded, because a
             reward is called hundreds of times.
+        reached: where it is noted what the reward reaches for outside of this process.
     """
     if time.monotonic() > DEADLINE.get():  # of a limit around several calls
         raise OutOfTimeError
@@ -144,7 +147,8 @@ def call(
     try:
         printing = redirect_stdout(io.StringIO() if prints is None else prints)
         errors = nullcontext() if logs is None else redirect_stderr(logs)
-        with idle_limit(idle), cpu_limit(cpu), printing, errors:
+        reaching = noting_what_is_reached({} if reached is None else reached)
+        with idle_limit(idle), cpu_limit(cpu), printing, errors, reaching:
             outcome = _checked(_run(reward, arguments), len(cases))
     except OutOfCPUTimeError:
         outcome = Outcome(error=f"not finished after {cpu:g} seconds of processor time", code="slow")

@@ -23,7 +23,7 @@ from grpo_core.errors import CourseError
 from .candidates import makes_reward
 from .parts import Part
 from .sources import Source, source_of  # noqa: F401 (for the example)
-from .syntax import DEFINITIONS, assigned, at_once, imported, missing_packages, sets_path
+from .syntax import DEFINITIONS, FOR_A_MODULE, assigned, at_once, imported, missing_packages, sets_path
 
 #: Packages that change other packages, or look for a GPU, when they are imported.
 _HEAVY = {"unsloth", "unsloth_zoo", "vllm", "deepspeed"}
@@ -116,7 +116,7 @@ def check_part(source: Source, part: Part) -> None:
         if gone:
             raise CourseError(
                 f"{part.name} in {source.path} needs the module {gone[0]!r}{through} ({place}), which is not installed "
-                "here. Install its package, or use the environment that has it."
+                f"here. {FOR_A_MODULE}"
             )
 
 

@@ -36,7 +36,7 @@ from .kinds import as_reward
 from .limits import OutOfTimeError, time_limit
 from .parts import Part, part_of
 from .sources import Source, read_source
-from .syntax import imports_in, missing_packages
+from .syntax import FOR_A_MODULE, imports_in, missing_packages
 from .targets import Target, file_of, parse_target
 
 #: Seconds for the import of a file, which may load a judge model.
@@ -323,7 +323,7 @@ def _sentence(error: BaseException, path: Path | None, place: Callable[[int], st
     line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
     hint = ""
     if isinstance(error, ImportError):
-        hint = " Install that package, or use the environment that has it."
+        hint = f" {FOR_A_MODULE}"
     elif isinstance(error, SystemExit) or any(re.search("argv|parse_args", frame.line or "") for frame in frames):
         hint = COMMAND_LINE
     said = " ".join(str(error).split())

@@ -10,7 +10,7 @@ from .calling import log_handlers_follow_stderr
 from .forms import read_tags
 from .judging.judge import judge
 from .report import ProbeReport
-from .signatures import not_taken, parameters_of
+from .signatures import not_taken, parameters_of, reads_prompts
 from .trying.choosing import choose_form, depends_on_answer
 from .trying.growth import grow
 from .trying.looking import look
@@ -139,15 +139,17 @@ def _choose(trials: list[Trial]) -> None:
 
 def _check_equal(trial: Trial) -> None:
     """A reward that scores all completions the same is dead only if one of them should be paid by what was given."""
-    plan = trial.plan
+    if not trial.all_equal or trial.observed["raises"]:
+        return
+    plan, outside = trial.plan, trial.needs_from_outside()
     given = plan.examples or (plan.asked and (not trial.answered or not plan.own_golds))
-    if trial.all_equal and not given and not trial.observed["raises"]:
+    asks = "prompt" not in plan.columns[0] and reads_prompts(trial.reward)  # what it looks up may belong to a prompt
+    if outside or asks or not given:
         said = next(iter([*trial.logs, *trial.prints]), "")
         printed = f" It prints: {said}." if said else ""
-        score = trial.scored[0][1]
-        raise NotJudgedError(
-            f"all {len(trial.scored)} completions score {score}, so none may be what it looks for.{printed} {SHOW}."
-        )
+        prompts = " It reads the prompts: pass columns={'prompt': […]} with some of yours." if asks else ""
+        unseen = f"so none may be what it looks for.{printed}{prompts}{'' if given else f' {SHOW}.'}"
+        raise NotJudgedError(f"all {len(trial.scored)} completions score {trial.scored[0][1]}, {outside or unseen}")
 
 
 def _note_what_it_does_not_take(trial: Trial) -> None:

@@ -102,19 +102,37 @@ def read_by_any(rewards: Sequence[Callable]) -> set[str]:
     return read
 
 
+def reads_prompts(reward: Callable) -> bool:
+    """Whether a reward's source uses the prompts, rather than only taking them.
+
+    >>> def reward(prompts, completions, **kwargs):
+    ...     return [float(prompt in text) for prompt, text in zip(prompts, completions)]
+    >>> reads_prompts(reward)
+    True
+    """
+    nodes = [*ast.walk(_source_of(reward))]
+    return any(isinstance(node, ast.Name) and node.id == "prompts" for node in nodes) or "prompts" in _keys_of(
+        reward, "kwargs"
+    )
+
+
+def _source_of(reward: Callable) -> ast.Module:
+    """A reward's source; empty if there is none."""
+    function = reward.func if isinstance(reward, functools.partial) else inspect.unwrap(reward)
+    function = function if inspect.isroutine(function) else type(function).__call__
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, TokenError):  # a lambda inside an expression has no source of its own
+        return ast.Module([], [])
+
+
 def _keys_of(reward: Callable, rest: str) -> dict[str, bool]:
     """The keys that a reward's source reads from its ``**rest``; none if there is no source.
 
     A key that is looked for first, such as ``if "x" in kwargs``, is one that the reward can do without.
     """
-    function = reward.func if isinstance(reward, functools.partial) else inspect.unwrap(reward)
-    function = function if inspect.isroutine(function) else type(function).__call__
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, TokenError):  # a lambda inside an expression has no source of its own
-        return {}
     found: dict[str, bool] = {}
-    for node in ast.walk(tree):
+    for node in ast.walk(_source_of(reward)):
         match node:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str() as key)) if name == rest:
                 found.setdefault(key, False)

@@ -116,6 +116,13 @@ def imports_all(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*"
 
 
+#: What to do about a module that cannot be imported.
+FOR_A_MODULE = (
+    "If it is a package, install it, or use the environment that has it. If it is a file of that project, put it where "
+    "the import finds it, such as beside this file."
+)
+
+
 def missing_packages(statement: ast.stmt) -> list[str]:
     """The packages that a statement imports and that are not here."""
     return [name for name in imported(statement) if name not in sys.modules and find_spec(name) is None]

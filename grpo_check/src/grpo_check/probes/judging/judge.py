@@ -91,7 +91,7 @@ def _facts_of_pay(trial: Trial) -> list[str]:
     ids = {id for id, score in scores if score >= most - ROUNDING}
     if trial.all_equal or not ids:
         return []
-    only = [_ONLY_EXAMPLE] if ids <= {"example", "salad"} else []
+    only = [_ONLY_EXAMPLE] if ids <= {"example", "salad", "half", "varied"} else []
     return only + (["an empty text is paid the most"] if "empty" in ids else [])
 
 

@@ -204,16 +204,17 @@ def _gold_of(trial: Trial, case: Case) -> str:
 @rule(
     "error",
     "a reward that pays a change of your example more than the example, or as much although it reads a column "
-    "(a warning): an item or a key left out, another value",
+    "(a warning): an item or a key left out, another value; or that pays half of it as much as all of it (a warning)",
     why="the policy learns to leave out or to change what it cannot get right.",
     fixes=("compare the whole answer with what the column holds, and pay nothing for parts that are missing.",),
     example=examples.pays_changed_example,
 )
 def pays_changed_example(trial: Trial) -> Iterator[Finding]:
-    """JSON in the example is changed in one place.
+    """JSON in the example is changed in one place, and where nothing else is paid as much, any example is halved.
 
     Only what a column of the row names counts for an equal score, and a little more, as for a shorter text, not at all.
     """
+    only = _pays_only_the_example(trial)
     read = {*columns_read(trial.reward)} - ({trial.plan.answer_column} if trial.plan.own_golds else set())
     for row in rows_of(trial):
         own, nothing = row.get("example"), row.nothing
@@ -224,7 +225,8 @@ def pays_changed_example(trial: Trial) -> Iterator[Finding]:
         for case, score in sorted(row.of("odd"), key=lambda pair: -pair[1]):
             gone = _values_in(own[0].text) - _values_in(case.text) if case.id == "varied" else set()
             more = case.id == "varied" and score > own[1] + clearly
-            if more or (score >= own[1] - ROUNDING and any(value in known for value in gone)):
+            same = any(value in known for value in gone) or (only and case.id == "half")
+            if more or (same and score >= own[1] - ROUNDING):
                 what = f"your example scores {own[1]:g}, and {score:g} with {case.what}."
                 yield showing(what, case, severity="" if more else "warning")
                 return
@@ -303,10 +305,11 @@ def _preferred(row: Row) -> Iterator[Finding]:
         more = f", a correct answer ({_how(written[0])}) only {written[1]:g}" if less else ""
         paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
         why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
-        fix = "score every wrong answer the same."
         far = best(pair for pair in row.of("wrong") if pair[0].what in FAR)
         close = most[1] < row.clean[1] - ROUNDING and far is not None and far[1] <= least[1] + ROUNDING
         severity = "warning" if close else ""  # closeness is partial credit, if only what is close earns it
+        fix = "score every wrong answer the same."
+        fix = f"keep this if close is nearly right, as for a measurement; otherwise {fix}" if close else fix
         what = f"some wrong answers score more than others: {paid}."
         yield showing(what, most[0], fix, why=why, severity=severity)
 

@@ -80,7 +80,10 @@ def _no_score(trial: Trial, rows: list[Case]) -> None:
 
 
 def _check_silent_failure(trial: Trial, scores: list[float | None]) -> None:
-    """A reward that catches its own errors, tells of them, and scores everything the same."""
+    """A reward that catches its own errors, tells of them or waits for a server, and scores everything the same."""
+    outside = trial.needs_from_outside()
+    if outside and len(set(scores)) == 1 and (trial.plan.examples or any(trial.reached.values())):
+        raise NotJudgedError(f"it scores {len(scores)} different completions all {scores[0]}, {outside}")
     lines = [line for line in (*trial.logs, *trial.prints) if _FAILED.search(line)]
     if lines and len(set(scores)) == 1 and len(trial.logs) + len(trial.prints) >= trial.tried:
         raise NotJudgedError(

@@ -53,6 +53,7 @@ class Trial:
         without_gold: cases with their score, their score if the gold answer is missing too, and what that is then.
         filled: series of growing filler; the first one has none.
         prints: what it printed, and ``logs`` what it wrote to stderr.
+        reached: what it reached for outside of this process, in words, and whether that is an address.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Trial:
     filled: list[list[tuple[Case, float | None]]] = field(default_factory=list)
     prints: Printed = field(default_factory=Printed)
     logs: Printed = field(default_factory=Printed)
+    reached: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.grouped = reads_group(self.reward)
@@ -91,13 +93,19 @@ class Trial:
             raise SpentError
         self.tried += len(rows)
         kind, idle = self.plan.chat if chat is None else chat, IDLE + IDLE_EACH * len(rows)
-        outcome = call(self.reward, rows, kind, cpu=cpu, idle=idle, prints=self.prints, logs=self.logs)
+        seen = dict(prints=self.prints, logs=self.logs, reached=self.reached)
+        outcome = call(self.reward, rows, kind, cpu=cpu, idle=idle, **seen)
         if outcome.code == "stuck":
             raise NotJudgedError(
                 f"a call with {len(rows)} completion{'s' * (len(rows) > 1)} was {outcome.error}, while the processor "
                 "was free, so it waits for something, such as a server. Start that, or put an upper limit on the wait."
             )
         return outcome
+
+    def needs_from_outside(self) -> str:
+        """What this reward reaches for outside of its process, as the end of a sentence; "" if it does not."""
+        first = " and ".join([*self.reached][:2])
+        return first and f"and it {first}. Run it where what it needs is at hand, or start that."
 
     def add(self, code: str, what: str, case: Case | None = None, *fixes: str, severity: str = "") -> None:
         """Note a finding for the rule of this code, with the completion that shows it.
