@@ -17,7 +17,7 @@ NEWEST := $(addprefix grpo_check/tests/,test_preflight.py test_preflight_argumen
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-free bench-checked bench-estimate bench-checkpoint bench-pilot bench-merge bench-attack
 
-.PHONY: run real test test-fast test-upgrade colab-cpu gpu-path gpu-day check-newest setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel dist clean help
+.PHONY: run real lock test test-fast test-upgrade colab-cpu gpu-path gpu-day check-newest setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel dist clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -61,7 +61,6 @@ colab-cpu: setup wheel ## lesson 03, 3 steps, with the Python, packages and pip 
 	$(BIN)/python scripts/try_colab.py $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
-	@$(BIN)/python -c "from grpo_utils.project import write_libs; write_libs()"
 
 $(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml grpo_check/pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
@@ -85,8 +84,11 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates: setup ## write lib/ into the templates from grpo_core.training and templates/_lib, and what they share with basic_grpo
+templates: setup ## write what the templates share with basic_grpo
 	$(BIN)/python scripts/share_templates.py
+
+lock: setup      ## write the constraints.txt of the templates: each package that their requirements install, with its version
+	$(BIN)/python scripts/share_templates.py --lock
 
 notebooks: setup ## build and execute the lessons from notebooks/source
 	$(BIN)/python scripts/build_notebooks.py $(ARGS)

@@ -14,7 +14,6 @@ from hypothesis import settings
 from grpo_utils import smollm2
 from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, prepare_machine
-from grpo_utils.project import write_libs
 
 prepare_machine(CPU)  # before any test imports torch
 # bitsandbytes prepares torch.compile when it is imported, and nothing here compiles: a fifth of the import of TRL, in
@@ -24,12 +23,6 @@ os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 # A slow machine is not a fault of the code, so there is no time limit for a single example.
 settings.register_profile("course", deadline=None)
 settings.load_profile("course")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Write each template's lib/, which git does not hold; once, before a worker is started that imports from one."""
-    if not hasattr(config, "workerinput"):
-        write_libs()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

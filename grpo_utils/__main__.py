@@ -15,7 +15,7 @@ from grpo_core.training.measuring import before_after
 
 from .exercises import exercise_table
 from .profiles import find_profile
-from .project import new_project, template_names
+from .project import new_project, template_names, upgrade
 from .real import training as real
 from .runs import read_report
 from .share import block, where_to_paste
@@ -129,6 +129,17 @@ def start_project(template: str, folder: Path) -> None:
     print("The README shows what to change first and lists the packages, which this environment already has.")
 
 
+def upgrade_project(folder: Path) -> None:
+    """Write a project's wheel anew, and print what changed and the next command."""
+    changed = upgrade(folder)
+    if not changed:
+        print(f"{folder / 'vendor'} is up to date.")
+        return
+    print(f"{len(changed)} files changed in the wheel in {folder / 'vendor'}:\n    " + "\n    ".join(changed))
+    print("To install it, in the project: pip install --force-reinstall --no-deps vendor/*.whl")
+    print("Requirements may have changed too: compare requirements.txt with that of the template.")
+
+
 def activation(environment: Path) -> str:
     """The line that activates a virtual environment; on Windows, in PowerShell."""
     if os.name == "nt":
@@ -167,6 +178,8 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
     project = commands.add_parser("new", help="start a project from a template, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help=", ".join(template_names()))
     project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
+    newer = commands.add_parser("upgrade", help="write the wheel in a project's vendor/ anew, from this course")
+    newer.add_argument("folder", type=Path, metavar="FOLDER", help="a project that `new` made")
     what = "train SmolLM2, a real language model, and measure what it gained; any other option is a setting of train.py"
     real.add_arguments(commands.add_parser("real", help=what, description=real.__doc__.splitlines()[0]))
     arguments, options = parser.parse_known_args()
@@ -190,6 +203,8 @@ def main() -> None:
             real.main(arguments, options)
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
+        elif arguments.command == "upgrade":
+            upgrade_project(arguments.folder)
         else:
             (_share_report if arguments.share else _show_report)(arguments.folder)
     except CourseError as error:

@@ -1,34 +1,33 @@
-"""Start a project of your own: a copy of a template with its lib/, and a tiny model that trains on a CPU.
+"""Start a project of your own: a copy of a template, a wheel with what it runs on, and a tiny model for a CPU.
 
-A lib/ is how a run works: the modules of `grpo_core.training` and of templates/_lib that the template uses, directly or
-through another one. They are copied, so that a project needs nothing else of the course and no later version of it can
-break the project.
+The wheel in ``vendor/`` is grpo-check as it is here: the checks, and `grpo_run`, which trains, stops, resumes and
+evaluates. So a project needs nothing else of the course, and no later version of it can break the project.
 """
 
-import ast
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import distribution
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from grpo_core import training
+import wheel.wheelfile
+from grpo_check.sections import PAGES, root_of_pages
 from grpo_core.errors import CourseError, check_choice
 
-from . import __version__
 from .models import TINY_MODELS
 
 HERE = Path(__file__).parent
 #: In a clone, the folder next to this package; a wheel has it inside the package.
 TEMPLATES = HERE / "templates" if (HERE / "templates").is_dir() else HERE.parent / "templates"
-#: What lessons, templates and checks share of a run.
-_TRAINING = Path(training.__file__).parent
-#: The modules of a lib/ by name: those that lessons use too, and those that only templates need.
-SOURCES = {path.stem: path for folder in (_TRAINING, TEMPLATES / "_lib") for path in sorted(folder.glob("*.py"))}
-#: The modules that users run, as in ``python -m lib.report``; no module has to import them.
-COMMANDS = {"report", "merge", "push"}
-#: What is not copied: lib/ is written anew, and lib.py only stands in for a lib/ that is missing.
-LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env", "lib", "lib.py")
+#: The packages in the distribution of grpo-check.
+PACKAGES = ("grpo_check", "grpo_core", "grpo_run")
+#: What of its metadata a wheel needs, besides what `wheel` writes.
+METADATA = ("METADATA", "entry_points.txt")
+#: What is not copied.
+LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env", "vendor")
+_KIND = "Wheel-Version: 1.0\nGenerator: grpo_utils\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 def template_names() -> list[str]:
@@ -41,7 +40,7 @@ def template_names() -> list[str]:
 
 
 def new_project(template: str, folder: str | Path) -> Path:
-    """Copy a template and a tiny model into a new or empty folder, and return the folder.
+    """Copy a template, the wheel and a tiny model into a new or empty folder, and return the folder.
 
     Raises:
         CourseError: the template is unknown, or the folder is not empty or cannot be written.
@@ -54,11 +53,32 @@ def new_project(template: str, folder: str | Path) -> Path:
         with _whole_or_nothing(folder):
             copy_template(template, folder)
             shutil.copytree(TINY_MODELS / "tiny-qwen3", folder / "tiny-model")
+            write_wheel(folder / "vendor")
     except OSError as error:
         # copytree reports each file that it could not copy, and why.
         why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
         raise CourseError(f"{str(folder)!r} cannot be written ({why}). Choose another folder.") from error
     return folder
+
+
+def upgrade(folder: Path) -> list[str]:
+    """Write the wheel of a project anew, and return the files in it that changed.
+
+    Raises:
+        CourseError: the folder has no such wheel.
+    """
+    older = next((folder / "vendor").glob("grpo_check-*.whl"), None)
+    if older is None:
+        raise CourseError(f"{str(folder)!r} has no vendor/grpo_check-….whl, which `python -m grpo_utils new` writes.")
+    before = _checksums(older)
+    after = _checksums(write_wheel(folder / "vendor"))
+    return sorted(name for name in before | after if before.get(name) != after.get(name) and ".dist-info/" not in name)
+
+
+def _checksums(path: Path) -> dict[str, int]:
+    """The checksum of each file in a wheel."""
+    with ZipFile(path) as archive:
+        return {one.filename: one.CRC for one in archive.infolist()}
 
 
 @contextmanager
@@ -76,56 +96,32 @@ def _whole_or_nothing(folder: Path) -> Iterator[None]:
 
 
 def copy_template(template: str, folder: Path) -> None:
-    """Copy a template's own files into a folder, and write its lib/ there."""
+    """Copy a template's own files into a folder."""
     shutil.copytree(TEMPLATES / template, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
-    write_lib(template, folder)
 
 
-def write_libs() -> None:
-    """Write the lib/ of each template where the template itself is, for work on it in a clone."""
-    for name in template_names():
-        write_lib(name, TEMPLATES / name)
+def write_wheel(folder: Path) -> Path:
+    """Write the wheel of the installed grpo-check into a folder, in place of an older one, and return its path.
 
+    The same modules always give the same bytes.
 
-def write_lib(template: str, folder: Path) -> None:
-    """Write a template's lib/ into a folder; what is in place already is left alone, as another process may read it."""
-    lib, wanted = folder / "lib", {name: _in_lib(path) for name, path in lib_of(template).items()}
-    for path in lib.glob("*.py"):
-        if path.name not in wanted:
-            path.unlink()
-    for name, text in wanted.items():
-        lib.mkdir(exist_ok=True)
-        path = lib / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-
-
-def lib_of(template: str) -> dict[str, Path]:
-    """The sources of a template's lib/: the modules that its own files import, what those import, and `COMMANDS`.
-
-    {} for a template that has no lib/.
+    Raises:
+        OSError: the folder cannot be written.
     """
-    new = set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
-    if not new:
-        return {}
-    names, new = {"__init__"}, new | COMMANDS
-    while new:
-        names |= new
-        new = set().union(*(imported(SOURCES[name]) for name in new)) - names
-    return {SOURCES[name].name: SOURCES[name] for name in sorted(names)}
-
-
-def imported(path: Path) -> set[str]:
-    """The modules of lib/ that a file imports: ``from lib.rows``, ``from lib import start`` or ``from .rows``."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.level or re.match(r"lib\b", node.module)):
-            found |= {(node.module or "").rpartition(".")[2], *(alias.name for alias in node.names)}
-    return found & set(SOURCES)
-
-
-def _in_lib(path: Path) -> str:
-    """The text of a source in a template's lib/, where the first line names the source."""
-    source = "/".join(path.parts[-3:])  # grpo_core/training/policy.py or templates/_lib/start.py
-    head = f"# Generated from grpo_utils {__version__}, {source}; the same in every template.\n"
-    return head + path.read_text(encoding="utf-8")
+    of = distribution("grpo-check")
+    name = f"{of.name.replace('-', '_')}-{of.version}"
+    files = {f"{name}.dist-info/{part}": of.read_text(part).encode() for part in METADATA}
+    files[f"{name}.dist-info/WHEEL"] = _KIND.encode()
+    for package in PACKAGES:
+        here = Path(import_module(package).__file__).parent
+        found = [path for path in sorted(here.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+        files |= {f"{package}/{path.relative_to(here).as_posix()}": path.read_bytes() for path in found}
+    files |= {f"grpo_check/pages/{page}": (root_of_pages() / page).read_bytes() for page in PAGES}
+    folder.mkdir(parents=True, exist_ok=True)
+    for older in folder.glob("grpo_check-*.whl"):
+        older.unlink()
+    path = folder / f"{name}-py3-none-any.whl"
+    with wheel.wheelfile.WheelFile(path, "w", ZIP_DEFLATED) as archive:
+        for inside in sorted(files):
+            archive.writestr(ZipInfo(inside), files[inside], ZIP_DEFLATED)
+    return path

@@ -81,12 +81,12 @@ def faults(rewards: dict, rows: list[dict]) -> list[str]:
 
 def correct_answers() -> list[tuple[str, bool]]:
     """For 200 held-out questions, their kind and whether the project's trained model answers them correctly."""
-    from lib import start
+    from grpo_run import start
 
     settings = start.parse(["--config", "config.cpu.yaml", "--model_name_or_path", str(MODEL)])
     from data import chat
-    from lib.generating import generate
-    from lib.loading import load_policy
+    from grpo_core.training.generating import generate
+    from grpo_run.loading import load_policy
 
     from grpo_utils.data.sources import addition_rows
 

@@ -1,29 +1,35 @@
-"""Write the lib/ of each template, what it shares with basic_grpo, and the T4 profile's sizes: `make templates`."""
+"""Write what templates share with basic_grpo, and the T4 profile's sizes: `make templates`.
+
+With --lock, the versions of all packages that their requirements install are looked up first: `make lock`.
+"""
 
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 from grpo_utils.profiles import T4  # noqa: E402
-from grpo_utils.project import write_libs  # noqa: E402
+from grpo_utils.project import write_wheel  # noqa: E402
 
 TEMPLATES = ROOT / "templates"
 TASK = ("rewards.py", "data.py", "test_rewards.py")
-COMMON = (".gitignore", ".env.example", "lib.py", "requirements-unsloth.txt")
+PINS = ("constraints.txt", "requirements-unsloth.txt", "requirements-gpu.txt", "requirements-colab.txt")
+COMMON = (".gitignore", ".env.example", ".github/workflows/test.yml", "colab.ipynb", *PINS)
 
 #: Each template, and the files that it shares with basic_grpo.
 SHARED = {
     "basic_grpo": (),
-    "minimal": (".gitignore", "requirements-unsloth.txt"),
+    "minimal": (".gitignore", *PINS),
     "multi_stage": (*COMMON, *TASK, "ask.py", "requirements.txt"),
     "structured_output": (*COMMON, "ask.py", "train.py"),
     "code_reward": (*COMMON, "ask.py", "train.py", "requirements.txt"),
-    "own_data": (".gitignore", "ask.py", "lib.py", "requirements-unsloth.txt"),
+    "own_data": (".gitignore", ".github/workflows/test.yml", "colab.ipynb", "ask.py", *PINS),
     "tool_agent": (*COMMON, "requirements.txt"),
-    "scale_out": (*TASK, "ask.py", ".gitignore", ".env.example", "lib.py"),
+    "scale_out": (*TASK, "ask.py", ".gitignore", ".env.example", "constraints.txt"),
 }
 
 #: What a template's config.yaml takes from the T4 profile. (tool_agent's episodes need more tokens, and scale_out has
@@ -60,14 +66,28 @@ def followed(config: str, template: str) -> str:
     return config
 
 
+def write_constraints() -> None:
+    """The packages that all requirements.txt together install, on any system, with the versions of today."""
+    uv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"]
+    with TemporaryDirectory() as folder:
+        write_wheel(Path(folder, "vendor"))
+        names = [str(path) for path in sorted(TEMPLATES.glob("*/requirements.txt"))]
+        command = [*uv, "--no-annotate", "--no-header", "--no-emit-package", "grpo-check", *names]
+        found = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    text = "# Written by `make lock` of the course: pip install -r requirements.txt -c constraints.txt\n"
+    (TEMPLATES / "basic_grpo" / "constraints.txt").write_text(text + found, encoding="utf-8")
+
+
 def main() -> None:
     """Write all copies."""
+    if "--lock" in sys.argv[1:]:
+        write_constraints()
     for path in TEMPLATES.glob("*/config.yaml"):
         path.write_text(followed(path.read_text(encoding="utf-8"), path.parent.name), encoding="utf-8")
     for name, files in SHARED.items():
         for file in files:
+            (TEMPLATES / name / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)
-    write_libs()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from grpo_check.replay.read import read_run
 
 from grpo_utils.project import template_names
 
-#: The templates with a config and a lib/; minimal is one file.
+#: The templates with a config; minimal is one file.
 CONFIGURED = [name for name in template_names() if name != "minimal"]
 #: Those with rewards, rows and tests of their own: the others have basic_grpo's byte for byte (test_templates.py).
 OWN_REWARDS = [name for name in CONFIGURED if name not in ("multi_stage", "scale_out")]
@@ -62,11 +62,11 @@ def check_use(project, output: str, question: str) -> None:
     """The trained model answers a question, also merged, and the merge loads in any folder with plain transformers."""
     asked = in_folder(project, "ask.py", output, question)
     assert asked.returncode == 0 and asked.stdout.strip(), asked.stderr[-2000:]
-    merged = in_folder(project, "-m", "lib.merge", output)
+    merged = in_folder(project, "-m", "grpo_run.merge", output)
     assert merged.returncode == 0, merged.stderr[-2000:]
     again = in_folder(project, "ask.py", f"{output}/merged", question)
     assert again.returncode == 0 and again.stdout.strip(), again.stderr[-2000:]
-    dry = in_folder(project, "-m", "lib.push", f"{output}/merged", "me/my-model")
+    dry = in_folder(project, "-m", "grpo_run.push", f"{output}/merged", "me/my-model")
     assert dry.returncode == 0 and "model.safetensors" in dry.stdout and "Nothing was uploaded" in dry.stdout, (
         dry.stderr
     )

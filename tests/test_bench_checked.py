@@ -191,7 +191,7 @@ def test_no_training_prompt_is_held_out():
 def test_the_rewards_of_grpo_are_the_check(tmp_path):
     project = write_project(tmp_path / "project")
     replace_files(project, arms.HERE / "rewards.py", arms.HERE / "data.py")
-    with imported(project, "lib", "lib.texts", "rewards", "data") as [*_, rewards, data]:
+    with imported(project, "rewards", "data") as [rewards, data]:
         judge_a_sum(rewards, data)
 
 

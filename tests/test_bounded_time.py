@@ -59,12 +59,9 @@ def comparing(said: str, gold: str) -> float:
 
 
 def sources() -> list[Path]:
-    """Every file with code of this project that may meet a stranger's text; rewards with faults on purpose may not.
-
-    The files in a template's lib/ are copies of others.
-    """
+    """Every file with code of this project that may meet a stranger's text; rewards with faults on purpose may not."""
     folders, faults = ("grpo_utils", "grpo_check/src", "templates", "notebooks/source"), "judging/examples.py"
-    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if path.parent.name != "lib"]
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     return [path for path in paths if "test_" not in path.name and not str(path).endswith(faults)]
 
 

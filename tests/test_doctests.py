@@ -12,7 +12,6 @@ pytestmark = pytest.mark.slow  # bench_losses needs torch
 TEMPLATES = ROOT / "templates"
 FILES = [(path.parent, path.stem, path) for name in ("scripts", "experiments") for path in (ROOT / name).glob("*.py")]
 FILES += [(TEMPLATES / name, path.stem, path) for name in template_names() for path in (TEMPLATES / name).glob("*.py")]
-FILES += [(TEMPLATES / "basic_grpo", f"lib.{path.stem}", path) for path in (TEMPLATES / "_lib").glob("*.py")]
 MODULES = sorted((folder, name) for folder, name, path in FILES if ">>> " in path.read_text(encoding="utf-8"))
 
 

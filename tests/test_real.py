@@ -41,8 +41,6 @@ def rewards(real, tmp_path_factory):
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module
-        for name in [name for name in sys.modules if name == "lib" or name.startswith("lib.")]:
-            sys.modules.pop(name)
 
 
 @pytest.mark.parametrize("text, earned", [(text, earned) for text, *earned in COMPLETIONS])

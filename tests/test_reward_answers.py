@@ -8,7 +8,6 @@ import time
 
 import hostile
 import pytest
-import template_lib  # noqa: F401  (the templates' lib)
 from course import ROOT
 from grpo_core.errors import CourseError
 from grpo_core.training.answers import NOTATIONS

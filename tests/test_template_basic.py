@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import yaml
 from course import ROOT
-from template_lib import start
+from grpo_run import start
 from template_projects import ALONE, in_folder
 
 from grpo_utils.project import new_project

@@ -59,7 +59,7 @@ def test_an_episode_is_kept_as_a_text_with_its_calls_and_results(agent):
     """held_out.jsonl has one line of text for each episode, which is no text."""
     call = {"type": "function", "function": {"name": "calculator", "arguments": {"expression": "1 + 1"}}}
     messages = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "content": "2"}]
-    with imported(agent, "lib", "environment", "tools", "generation") as (_, _, _, generation):
+    with imported(agent, "environment", "tools", "generation") as (_, _, generation):
         said = str(generation.Episode([], None, messages))
     assert said == 'assistant:\ncalculator({"expression": "1 + 1"})\ntool: 2'
 
@@ -170,7 +170,7 @@ def test_a_call_that_cannot_be_read_does_not_end_the_run(agent, tmp_path, call):
     policy = AutoModelForCausalLM.from_pretrained(agent / "tiny-model", dtype=torch.float32)
     sizes = dict(num_generations=2, per_device_train_batch_size=2, max_steps=1, max_tool_calling_iterations=2)
     config = GRPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no", **sizes)
-    with imported(agent, "lib", "environment", "tools", "rewards", "data") as (_, environment, tools, rewards, data):
+    with imported(agent, "environment", "tools", "rewards", "data") as (environment, tools, rewards, data):
         tools.check_tools(tokenizer, "tiny-model")
         what = (list(rewards.REWARDS), config, data.load_rows("arithmetic", "train", 4, seed=0))
         trainer = GRPOTrainer(policy, *what, processing_class=tokenizer, **environment.TOOLS)

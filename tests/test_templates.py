@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import re
-import shutil
 from graphlib import TopologicalSorter
 from types import SimpleNamespace
 
@@ -14,20 +13,25 @@ import yaml
 from course import ROOT
 from datasets import Dataset
 from grpo_core.errors import CourseError
+from grpo_run import held_out
+from grpo_run.folder import PACKAGES
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, followed
-from template_lib import held_out
-from template_projects import CONFIGURED, OWN_REWARDS, in_folder
+from template_projects import OWN_REWARDS, in_folder
 
 from grpo_utils.__main__ import main
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.profiles import T4
-from grpo_utils.project import SOURCES, imported, lib_of, new_project, template_names, write_lib
+from grpo_utils.project import new_project, template_names
+
+[RUN, _] = PACKAGES
 
 
 @pytest.mark.parametrize("name", template_names())
 def test_nothing_in_it_refers_to_the_courses_internals(name):
     for path in (ROOT / "templates" / name).rglob("*.py"):
-        assert not re.search(r"^ *(import|from) grpo_", path.read_text(encoding="utf-8"), re.MULTILINE), path
+        assert not re.search(r"^ *(import|from) grpo_(utils|check)", path.read_text(encoding="utf-8"), re.MULTILINE), (
+            path
+        )
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -53,40 +57,17 @@ def test_no_template_is_forgotten_when_shared_files_are_copied():
     assert template_names() == sorted(SHARED)
 
 
-def test_a_lib_has_what_its_template_uses_and_nothing_else():
-    assert {"answers.py", "rows.py"} <= set(lib_of("basic_grpo"))
-    assert "answers.py" not in lib_of("own_data") and lib_of("minimal") == {}
-
-
-def test_a_lib_written_again_follows_its_sources_and_keeps_nothing_else(tmp_path):
-    write_lib("own_data", tmp_path)
-    lib, first = tmp_path / "lib", (tmp_path / "lib" / "start.py").read_text()
-    (lib / "start.py").write_text("an older version")
-    (lib / "answers.py").write_text("a module that the template does not use")
-    write_lib("own_data", tmp_path)
-    assert (lib / "start.py").read_text() == first and {path.name for path in lib.iterdir()} == set(lib_of("own_data"))
-
-
-@pytest.mark.parametrize("name", CONFIGURED)
-def test_a_template_copied_without_its_lib_says_what_to_run(name, tmp_path):
-    """A download of one folder: it was a ModuleNotFoundError from the middle of Python."""
-    project = tmp_path / "by hand"
-    shutil.copytree(ROOT / "templates" / name, project, ignore=shutil.ignore_patterns("lib", "outputs", "__pycache__"))
-    run = in_folder(project, "train.py", "--config", "config.cpu.yaml")
-    [said] = run.stderr.splitlines()
-    assert run.returncode == 1 and "lib/ is missing" in said and "python -m grpo_utils new TEMPLATE FOLDER" in said
-
-
-def test_the_sources_of_a_lib_import_nothing_else_of_the_course():
-    for path in SOURCES.values():
+def test_the_modules_of_a_run_import_nothing_of_the_checks_or_the_course():
+    for path in [path for package in PACKAGES for path in package.glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
-                assert node.level < 2 and not (node.module or "").startswith("grpo_"), (path, node.lineno)
+                assert not (node.module or "").startswith(("grpo_check", "grpo_utils")), (path, node.lineno)
 
 
-def test_no_two_modules_of_a_lib_need_each_other():
+def test_no_two_modules_of_a_run_need_each_other():
     """`start` asked `folder` what had changed in a run, and `folder` knows the settings that `start` reads."""
-    TopologicalSorter({name: imported(path) for name, path in SOURCES.items()}).prepare()  # raises for a circle
+    needs = {path.stem: re.findall(r"^ *from \.(\w+) import", path.read_text(), re.M) for path in RUN.glob("*.py")}
+    TopologicalSorter(needs).prepare()  # raises for a circle
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -123,7 +104,7 @@ def test_an_interrupted_copy_leaves_nothing_that_the_next_one_refuses(tmp_path, 
     if existed:
         folder.mkdir()
     with monkeypatch.context() as broken:
-        broken.setattr("grpo_utils.project.write_lib", raising(error))
+        broken.setattr("grpo_utils.project.write_wheel", raising(error))
         with pytest.raises((CourseError, KeyboardInterrupt)):
             new_project("basic_grpo", folder)
     assert folder.exists() == existed and (not existed or not any(folder.iterdir()))
@@ -198,7 +179,7 @@ def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
 def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatch):
     """Also a single LoRA target, of which TRL makes a text: it was cut into letters."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import loading, training
+    from grpo_run import loading, training
 
     trainer = SimpleNamespace(model=SimpleNamespace(parameters=list), remove_callback=lambda callback: None)
     given = {}
@@ -229,9 +210,10 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
 
 @pytest.fixture
 def reports(monkeypatch):
-    """The modules of a lib/ that write and read the result of a run."""
+    """The modules that write and read the result of a run."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import finishing, held_out, measuring, report
+    from grpo_core.training import measuring
+    from grpo_run import finishing, held_out, report
 
     return SimpleNamespace(finishing=finishing, held_out=held_out, measuring=measuring, report=report)
 
@@ -275,7 +257,7 @@ def test_an_adapter_names_a_base_that_is_found_from_any_folder_and_can_be_merged
     reports, tmp_path, monkeypatch, name, saved
 ):
     """It named ./tiny-model, which no other folder has; and Unsloth loads a 4-bit copy under another name."""
-    from lib import loading
+    from grpo_run import loading
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "base").mkdir()
@@ -365,7 +347,8 @@ def test_a_card_says_what_the_report_says_and_shows_no_question_and_no_path(adap
 
 
 def test_a_push_is_dry_by_default_and_uploads_the_same_files_with_yes(reports, adapter, monkeypatch, capsys):
-    from lib import publishing, push
+    from grpo_core.training import publishing
+    from grpo_run import push
 
     uploads = []
     monkeypatch.setattr(publishing, "_upload", lambda *given: uploads.append(given))
@@ -380,16 +363,16 @@ def test_a_push_is_dry_by_default_and_uploads_the_same_files_with_yes(reports, a
 
 
 def test_an_adapter_whose_base_nobody_else_has_is_not_pushed(adapter, tmp_path):
-    from lib import push
+    from grpo_run import push
 
     (tmp_path / "base").mkdir()
     rename_base(adapter, str(tmp_path / "base"))
-    with pytest.raises(SystemExit, match="is an adapter for .*base, .* python -m lib.merge"):
+    with pytest.raises(SystemExit, match="is an adapter for .*base, .* python -m grpo_run.merge"):
         push.main([str(adapter), "me/my-model"])
 
 
 def test_an_adapter_whose_base_is_gone_and_a_folder_without_a_model_are_named(adapter, tmp_path):
-    from lib import merge, trained
+    from grpo_run import merge, trained
 
     rename_base(adapter, str(tmp_path / "gone"))
     with pytest.raises(SystemExit, match="base model in .*gone, and that folder is gone.* into .*adapter_config.json"):
@@ -399,7 +382,7 @@ def test_an_adapter_whose_base_is_gone_and_a_folder_without_a_model_are_named(ad
 
 
 def test_a_merge_overwrites_nothing_and_needs_an_adapter_and_a_base_that_is_not_quantized(adapter, tmp_path):
-    from lib import merge
+    from grpo_run import merge
 
     base, mine = tmp_path / "base", tmp_path / "mine"
     base.mkdir()
@@ -418,7 +401,7 @@ def test_a_merge_overwrites_nothing_and_needs_an_adapter_and_a_base_that_is_not_
 
 def test_a_reward_that_was_always_0_is_named_at_the_end(reports, capsys):
     """A reward that read the list of messages as a text earned 0 in every step without a word."""
-    from lib import training
+    from grpo_run import training
 
     scores = {
         "dead": (0.0, 0.0),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from course import ROOT
 from datasets import Dataset
-from template_lib import checking, limits, rows, scoring, start, table
+from grpo_run import checking, limits, rows, scoring, start, table
 from template_projects import ALONE, FAST, imported, in_folder
 
 from grpo_utils.models import model_path
@@ -32,7 +32,7 @@ def here(basic, monkeypatch):
 
 SOON = """
 import sys
-from lib import start
+from grpo_run import start
 try:
     start.read(sys.argv[1:])
 except SystemExit as error:
@@ -331,8 +331,8 @@ def test_check_asks_whether_the_run_could_be_resumed(basic):
 
 HELD = """
 import json, sys
-import data, extra, lib.finishing
-from lib.folder import identity
+import data, extra, grpo_run.finishing
+from grpo_run.folder import identity
 print(json.dumps(sorted(identity({"dataset_name": ""})["files"])))
 """
 
@@ -342,9 +342,9 @@ def test_only_code_that_training_imports_is_compared_when_a_run_resumes(basic):
     (basic / "extra.py").write_text("")
     (basic / "notes.py").write_text("")
     found = json.loads(in_folder(basic, "-c", HELD).stdout)
-    assert {"extra.py", "data.py", "rewards.py", "lib/training.py"} <= set(found)
+    assert {"extra.py", "data.py", "rewards.py", "grpo_run/training.py"} <= set(found)
     assert not {"notes.py", "ask.py", "sft.py", "for_trl.py", "test_rewards.py"} & set(found)
-    assert not {f"lib/{name}.py" for name in ("finishing", "held_out", "cards", "merge", "push")} & set(found)
+    assert not {f"grpo_run/{name}.py" for name in ("finishing", "held_out", "cards", "merge", "push")} & set(found)
     (basic / "extra.py").unlink()
     (basic / "notes.py").unlink()
 

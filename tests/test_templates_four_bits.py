@@ -10,12 +10,12 @@ from grpo_utils.project import new_project
 #: Prints the cosine of the adapter's gradient with that of the dequantized weights, before and after an evaluation.
 GRADIENTS = """
 import copy, json, sys
-from lib import start
+from grpo_run import start
 argv = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "true", "--lora_dropout", "0"]
 settings = start.parse(argv, alone=False)
 import bitsandbytes, torch
 from peft import get_peft_model
-from lib.loading import load_policy
+from grpo_run.loading import load_policy
 from trl import get_peft_config
 
 def gradient(policy):

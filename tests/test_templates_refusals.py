@@ -1,6 +1,6 @@
 """What a template refuses, in a line or two, before a model is loaded, and mostly before torch is imported.
 
-A lib/ is the same in every template (`grpo_utils.project`), so most of this asks basic_grpo's.
+What a run works with is the same in every template (`grpo_run`), so most of this asks basic_grpo's.
 """
 
 import json
@@ -11,7 +11,7 @@ import pytest
 import yaml
 from course import ROOT
 from datasets import Dataset
-from template_lib import checking, evaluating, folder, loading, scoring, start
+from grpo_run import checking, evaluating, folder, loading, scoring, start
 from template_projects import ALONE, FAST, OWN_REWARDS, imported, in_folder
 
 from grpo_utils.models import model_path
@@ -62,7 +62,7 @@ def refused(*arguments: str) -> str:
 
 def rehearsed(project, *arguments: str) -> None:
     """All that comes before torch is imported, with the project's own rewards and rows."""
-    with imported(project, "lib", "lib.texts", "rewards", "data") as (_, _, rewards, data):
+    with imported(project, "rewards", "data") as (rewards, data):
         own = (rewards.REWARDS, rewards.is_right, rewards.is_in_form, rewards.gold_text)
         checking.rows_and_rewards(start.read([*PLAIN, *arguments]), data.load_rows, *own)
 
@@ -221,7 +221,7 @@ def test_help_lists_every_setting_and_asks_for_nothing():
 @pytest.mark.parametrize("option, alone", [("--no_use_unsloth", True), ("", False)])
 def test_unsloth_is_not_imported_for_a_run_without_it_or_in_several_processes(here, option, alone):
     """--no_use_unsloth imported it, and scale_out asked to install it before its own error could be printed."""
-    code = f"import sys; from lib import start; settings = start.parse(sys.argv[1:], alone={alone}); "
+    code = f"import sys; from grpo_run import start; settings = start.parse(sys.argv[1:], alone={alone}); "
     code += "print('unsloth' in sys.modules, settings.run.use_unsloth)"
     run = in_folder(here, "-c", code, "--config", "config.cpu.yaml", *option.split())
     assert run.stdout.splitlines()[-1] == f"False {not alone}", run.stderr
@@ -468,7 +468,7 @@ def test_the_table_of_a_run_is_shown_again_and_without_one_a_folder_that_is_ther
     project = new_project("code_reward", tmp_path / "project")
     (project / "outputs" / "code").mkdir(parents=True)
     (project / "outputs" / "code" / "report.json").write_text("{}")
-    run = in_folder(project, "-m", "lib.report")
+    run = in_folder(project, "-m", "grpo_run.report")
     assert run.returncode == 1 and "for example outputs/code" in run.stderr, run.stderr
 
 
@@ -500,7 +500,7 @@ def test_a_model_in_the_output_folder_is_not_renamed_away(here):
 
 @slow
 def test_no_token_gets_into_a_report(here):
-    from lib.training import entries
+    from grpo_run.training import entries
 
     settings = start.parse([*PLAIN, "--output_dir", "outputs/token", "--hub_token", "hf_secret"])
     folder.begin(settings)

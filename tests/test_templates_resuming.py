@@ -5,12 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from course import ROOT
+from grpo_run import folder
 from lessons import report_in
-from template_lib import folder
 from template_projects import ALONE, FAST, in_folder, stopped_at
 
 from grpo_utils.project import new_project
@@ -48,13 +49,19 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(whole):
     assert report["after"] == report_in(whole / "outputs" / "basic")["after"] and report["steps"] == 8
 
 
+def recorded(project) -> dict[str, str]:
+    """The checksums of what a run was trained with."""
+    return json.loads((project / "outputs" / "basic" / "run.json").read_text())["files"]
+
+
 def edit_all(project, *names: str) -> None:
     for name in names:
         (project / name).write_text((project / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
 
 
 def test_a_run_that_died_in_its_last_evaluation_ends_alike_also_after_an_edit_to_the_evaluation(whole, died):
-    edit_all(died, "lib/generating.py", "lib/evaluating.py", "lib/measuring.py", "lib/report.py", "test_rewards.py")
+    edit_all(died, "test_rewards.py")
+    assert not {f"{name}.py" for name in folder.NOT_TRAINED_WITH} & {Path(name).name for name in recorded(died)}
     again = in_folder(died, "train.py", *EIGHT)
     assert again.returncode == 0 and "Resuming from" in again.stdout, again.stderr[-2000:]
     report = report_in(died / "outputs" / "basic")
@@ -64,17 +71,22 @@ def test_a_run_that_died_in_its_last_evaluation_ends_alike_also_after_an_edit_to
 
 def test_going_on_after_an_edit_says_what_changed_and_since_when_before_a_model_is_loaded(died):
     """It went on in silence: one run with two rewards. Then some edits were found only after the model was loaded, one
-    to train.py never, and an own policy.py took the place of lib/policy.py.
+    to train.py never, and an own policy.py took the place of the library's.
     """
     (died / "policy.py").write_text("MINE = True\n")
-    edit_all(died, "data.py", "lib/policy.py", "lib/training.py", "rewards.py", "train.py")
+    edit_all(died, "data.py", "rewards.py", "train.py")
+    run = json.loads((died / "outputs" / "basic" / "run.json").read_text())
+    for name in recorded(died):  # as if another version of the library had trained it
+        if name in ("grpo_run/training.py", "training/policy.py"):
+            run["files"][name] = "another"
+    (died / "outputs" / "basic" / "run.json").write_text(json.dumps(run))
     changes = ["--learning_rate", "1e-4", "--top_p", "0.9", "--temperature", "0.7"]
     error = in_folder(died, "train.py", *EIGHT, *changes).stderr
     for said in (
         "learning_rate was 0.002 and is now 0.0001",
         "top_p was 1.0 and is now 0.9",
         "temperature was 1.0 and is now 0.7",
-        "data.py was edited; lib/policy.py was edited; lib/training.py was edited; and 2 more. Choose",
+        "data.py was edited; grpo_run/training.py was edited; rewards.py was edited; and 2 more. Choose",
         "trained to checkpoint-8 with other settings",
         "--accept_changes true",
     ):
@@ -152,7 +164,12 @@ def test_a_second_run_in_one_folder_is_refused_until_the_first_is_killed(whole, 
     assert after.returncode == 0, after.stderr[-2000:]
 
 
-HOLD = "from lib.folder import hold; from pathlib import Path; [hold(Path({!r})) for _ in range({})]; print('went on')"
+HOLD = """
+from pathlib import Path
+from grpo_run.folder import hold
+[hold(Path({!r})) for _ in range({})]
+print('went on')
+"""
 
 
 def test_a_lock_file_that_cannot_be_written_is_noted_and_the_run_goes_on():
@@ -198,7 +215,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_the_run_goes_on_when_th
 def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, monkeypatch):
     """Only checkpoints had the message; the last save ended in a traceback."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import training
+    from grpo_run import training
 
     def full(folder):
         raise OSError(28, "No space left on device")
@@ -216,7 +233,7 @@ def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, mo
 def test_a_card_that_names_no_base_is_removed_when_the_run_ends(tmp_path, monkeypatch, base, kept):
     """TRL wrote links to https://huggingface.co/None for a base in a local folder."""
     monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
-    from lib import training
+    from grpo_run import training
 
     card = tmp_path / "README.md"
     card.write_text(f"This model is a fine-tuned version of [{base}](https://huggingface.co/{base}).")

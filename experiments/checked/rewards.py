@@ -3,7 +3,7 @@
 import json
 from statistics import fmean
 
-from lib.texts import completion_text
+from grpo_core.training.texts import completion_text
 
 from checked.tasks import TASKS
 

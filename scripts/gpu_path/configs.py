@@ -9,6 +9,7 @@ from pathlib import Path
 
 import start  # noqa: F401  before TRL
 import yaml
+from grpo_run.start import parse
 from trl import GRPOConfig
 
 from grpo_utils import training_arguments
@@ -16,8 +17,6 @@ from grpo_utils.profiles import PROFILES
 
 os.environ["HF_HUB_OFFLINE"] = "0"  # only settings are read; the models of a GPU are not here
 TEMPLATES = Path(__file__).parent.parent.parent / "templates"
-sys.path.insert(0, str(TEMPLATES / "basic_grpo"))
-from lib.start import parse  # noqa: E402
 
 #: TRL stores these in another format.
 NOT_ASKED = {"report_to", "reward_weights"}

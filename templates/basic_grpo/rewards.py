@@ -6,8 +6,8 @@ returns one number for each completion. To add a reward, write a function and ad
 
 import re
 
-from lib.answers import same_number, same_text
-from lib.texts import completion_text
+from grpo_core.training.answers import same_number, same_text
+from grpo_core.training.texts import completion_text
 
 #: If each answer is one of a few labels, list them, such as ("billing", "delivery"): the prompt then names them.
 LABELS: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ Each line of the file has a question, and a completion as you want the model to 
 import sys
 from pathlib import Path
 
-from lib import start
+from grpo_run import start
 
 if {"-h", "--help"} & set(sys.argv):
     print(__doc__)
@@ -23,12 +23,12 @@ settings = start.parse(sys.argv[2:])  # rejects invalid settings, sets the envir
 
 from data import chat, load_rows
 from datasets import Dataset
-from lib.folder import check_writable
-from lib.limits import require
-from lib.loading import load_policy
-from lib.policy import keep_trainable_fp32
-from lib.rows import read_rows
-from lib.table import Columns
+from grpo_core.training.policy import keep_trainable_fp32
+from grpo_run.folder import check_writable
+from grpo_run.limits import require
+from grpo_run.loading import load_policy
+from grpo_run.rows import read_rows
+from grpo_run.table import Columns
 from rewards import is_in_form
 from trl import SFTConfig, SFTTrainer
 

@@ -10,8 +10,8 @@ import random
 import re
 
 from datasets import Dataset
-from lib.rows import is_held_out, of_split, read_rows
-from lib.table import Columns
+from grpo_run.rows import is_held_out, of_split, read_rows
+from grpo_run.table import Columns
 from rewards import outcomes, passed
 from sandbox import SandboxError, Value, check
 

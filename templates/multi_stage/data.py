@@ -4,10 +4,10 @@ import random
 import re
 
 from datasets import Dataset, load_dataset
-from lib.answers import NOTATIONS, same_text
-from lib.rows import is_held_out, of_split, read_rows
-from lib.scoring import counts
-from lib.table import Columns
+from grpo_core.training.answers import NOTATIONS, same_text
+from grpo_run.rows import is_held_out, of_split, read_rows
+from grpo_run.scoring import counts
+from grpo_run.table import Columns
 from rewards import FORM, LABELS, gold_text, is_right
 
 SYSTEM_PROMPT = "Think first, then answer, in exactly this form: "

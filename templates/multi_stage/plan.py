@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from lib import start
-from lib.scoring import is_finite
+from grpo_run import start
+from grpo_run.scoring import is_finite
 
 #: Settings that a stage cannot change: the policy is loaded once, and every evaluation uses the same rows.
 SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}

@@ -7,14 +7,14 @@ python train.py --config config.yaml           with the plan in stages.yaml
 
 import sys
 
-from lib import start
+from grpo_run import start
 
 values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
 
 from pathlib import Path
 
 from data import load_rows
-from lib import checking
+from grpo_run import checking
 from plan import options_of, read_stages, rewards_of
 from rewards import REWARDS, gold_text, is_in_form, is_right
 
@@ -32,14 +32,14 @@ import json
 import time
 from functools import partial
 
-from lib.evaluating import evaluate
-from lib.finishing import finish
-from lib.folder import begin, resume_point
-from lib.generating import generate
-from lib.loading import load_policy
-from lib.measuring import summary
-from lib.resuming import load_adapter
-from lib.training import build_trainer, entries, outcome, save, train
+from grpo_core.training.generating import generate
+from grpo_core.training.measuring import summary
+from grpo_core.training.resuming import load_adapter
+from grpo_run.evaluating import evaluate
+from grpo_run.finishing import finish
+from grpo_run.folder import begin, resume_point
+from grpo_run.loading import load_policy
+from grpo_run.training import build_trainer, entries, outcome, save, train
 
 
 def run_stage(

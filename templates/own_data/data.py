@@ -14,9 +14,9 @@ import unicodedata
 from statistics import median
 
 from datasets import Dataset
-from lib.rows import of_split, read_rows
-from lib.scoring import counts
-from lib.table import Columns
+from grpo_run.rows import of_split, read_rows
+from grpo_run.scoring import counts
+from grpo_run.table import Columns
 from rewards import is_right
 
 #: The system prompt. Describe here how your experts answer.

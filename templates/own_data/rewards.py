@@ -10,8 +10,8 @@ import re
 import unicodedata
 from decimal import Decimal
 
+from grpo_core.training.texts import completion_text
 from judge import judge_all
-from lib.texts import completion_text
 from rapidfuzz import fuzz
 
 TOKEN = re.compile(

@@ -7,7 +7,7 @@ import sys
 import data
 import pytest
 import rewards
-from lib.rows import same_question
+from grpo_run.rows import same_question
 
 GOOD = [(f"What is {n} + 30?", f"It is {n + 30}.") for n in range(10, 99)]
 

@@ -7,13 +7,13 @@ python train.py --config config.yaml --max_steps 50      on a T4; any setting ca
 
 import sys
 
-from lib import start
+from grpo_run import start
 
 values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
 
 import judge
 from data import load_rows
-from lib import checking
+from grpo_run import checking
 from rewards import REWARDS, gold_text, is_in_form, is_right
 
 rows, held_out = checking.rows_and_rewards(
@@ -27,12 +27,12 @@ from functools import partial
 from pathlib import Path
 
 from datasets import Dataset
-from lib.evaluating import evaluate
-from lib.finishing import finish
-from lib.folder import begin
-from lib.generating import generate
-from lib.loading import load_policy
-from lib.training import build_trainer, entries, outcome, save, train
+from grpo_core.training.generating import generate
+from grpo_run.evaluating import evaluate
+from grpo_run.finishing import finish
+from grpo_run.folder import begin
+from grpo_run.loading import load_policy
+from grpo_run.training import build_trainer, entries, outcome, save, train
 
 
 def main(settings: start.Settings, rows: Dataset, held_out: Dataset) -> None:

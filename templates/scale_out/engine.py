@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from lib.checkpoints import checkpoint_problem, checkpoint_step
+from grpo_core.training.checkpoints import checkpoint_problem, checkpoint_step
 
 SHARDED = ("fsdp", "deepspeed")
 
@@ -52,8 +52,8 @@ def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
 
 def load(training: object, model: object) -> tuple:
     """The policy and its tokenizer, without an adapter, which TRL adds as the engine needs it."""
-    from lib.loading import dtype_of, load_or_exit
-    from lib.policy import load_with_transformers
+    from grpo_core.training.policy import load_with_transformers
+    from grpo_run.loading import dtype_of, load_or_exit
 
     at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine chooses the device
     options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)

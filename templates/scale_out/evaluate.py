@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from accelerate.utils import gather_object
-from lib.texts import completion_text
+from grpo_core.training.texts import completion_text
 from rewards import is_in_form, is_right
 from transformers import TrainerCallback
 

@@ -2,7 +2,7 @@
 
 import pytest
 from data import SYSTEM_PROMPT
-from lib.answers import same_number
+from grpo_core.training.answers import same_number
 from rewards import FORM, LABELS, REWARDS, gold_text, is_in_form, is_right, same_answer
 
 #: A gold answer of your task, and a wrong one: all tests use these two. Labels are taken from LABELS.

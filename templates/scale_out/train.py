@@ -7,7 +7,7 @@ accelerate launch --config_file accelerate/ddp.yaml train.py --config config.yam
 
 import sys
 
-from lib import start
+from grpo_run import start
 
 values = start.read(sys.argv[1:], alone=False)  # rejects invalid settings and sets the environment, within a second
 
@@ -18,7 +18,7 @@ if int(os.environ.get("RANK", "0")) > 0:
 
 from data import load_rows
 from engine import before_the_end, check, check_same_adapters, engine_name, load
-from lib import checking
+from grpo_run import checking
 from rewards import REWARDS, gold_text, is_in_form, is_right
 
 check(values)
@@ -31,9 +31,9 @@ from pathlib import Path
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset
 from evaluate import Accuracy, KeepBefore, numbered
-from lib.finishing import finish
-from lib.folder import begin
-from lib.training import Lines, build_trainer, entries, outcome, save, train
+from grpo_run.finishing import finish
+from grpo_run.folder import begin
+from grpo_run.training import Lines, build_trainer, entries, outcome, save, train
 from trl import get_peft_config
 
 

@@ -5,8 +5,8 @@ import random
 import zlib
 
 from datasets import Dataset
-from lib.rows import of_split, read_rows
-from lib.table import Columns
+from grpo_run.rows import of_split, read_rows
+from grpo_run.table import Columns
 from rewards import VALIDATOR, read
 
 NAMES = [
@@ -39,7 +39,7 @@ def chat(text: str) -> list[dict]:
 def is_new_to_the_tiny_model(name: str, age: int) -> bool:
     """Whether the tiny model never saw this person: its training rows left out a tenth, by exactly this checksum.
 
-    So it cannot be lib's `is_held_out`, which ignores case and would hold out people that the model has seen.
+    So it cannot be the library's `is_held_out`, which ignores case and would hold out people that the model has seen.
     """
     return zlib.crc32(f"{name} {age}".encode()) % 10 == 0
 

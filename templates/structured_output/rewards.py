@@ -8,8 +8,8 @@ import json
 import math
 from pathlib import Path
 
+from grpo_core.training.texts import completion_text
 from jsonschema import Draft202012Validator
-from lib.texts import completion_text
 
 SCHEMA = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

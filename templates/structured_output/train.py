@@ -7,12 +7,12 @@ python train.py --config config.yaml --max_steps 50      on a T4; any setting ca
 
 import sys
 
-from lib import start
+from grpo_run import start
 
 values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
 
 from data import load_rows
-from lib import checking
+from grpo_run import checking
 from rewards import REWARDS, gold_text, is_in_form, is_right
 
 rows, held_out = checking.rows_and_rewards(values, load_rows, REWARDS, is_right, is_in_form, gold_text)
@@ -23,12 +23,12 @@ from functools import partial
 from pathlib import Path
 
 from datasets import Dataset
-from lib.evaluating import evaluate, show_groups
-from lib.finishing import finish
-from lib.folder import begin
-from lib.generating import generate
-from lib.loading import load_policy
-from lib.training import build_trainer, entries, outcome, save, train
+from grpo_core.training.generating import generate
+from grpo_run.evaluating import evaluate, show_groups
+from grpo_run.finishing import finish
+from grpo_run.folder import begin
+from grpo_run.loading import load_policy
+from grpo_run.training import build_trainer, entries, outcome, save, train
 
 
 def main(settings: start.Settings, rows: Dataset, held_out: Dataset) -> None:

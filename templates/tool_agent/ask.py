@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from lib.asking import asked
+from grpo_run.asking import asked
 
 folder, questions = asked(sys.argv[1:], 'python ask.py outputs/agent "What is 123 + 456?"')
 
 from data import chat
 from generation import generate, shown
-from lib.trained import load
+from grpo_run.trained import load
 from tools import check_tools, template_of
 
 

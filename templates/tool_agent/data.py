@@ -4,9 +4,9 @@ import random
 import re
 
 from datasets import Dataset, load_dataset
-from lib.answers import NOTATIONS, parse_number
-from lib.rows import is_held_out, of_split, read_rows
-from lib.table import Columns
+from grpo_core.training.answers import NOTATIONS, parse_number
+from grpo_run.rows import is_held_out, of_split, read_rows
+from grpo_run.table import Columns
 
 #: For real models. The tiny model has never seen a system prompt together with tools, and gets none.
 SYSTEM_PROMPT = (

@@ -4,8 +4,8 @@ import itertools
 import json
 from dataclasses import dataclass, field
 
-from lib.generating import decoding_at, evaluation_mode
-from lib.texts import message_text
+from grpo_core.training.generating import decoding_at, evaluation_mode
+from grpo_core.training.texts import message_text
 from tools import answer_calls, new_environment, toolbox
 
 

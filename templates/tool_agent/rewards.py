@@ -8,8 +8,8 @@ weight to `REWARDS`.
 
 import re
 
-from lib.answers import parse_number, same_number
-from lib.texts import message_text, messages_of
+from grpo_core.training.answers import parse_number, same_number
+from grpo_core.training.texts import message_text, messages_of
 
 FORMAT = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: optional words, then one answer
 

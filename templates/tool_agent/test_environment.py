@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 from environment import Calculator, calculator
-from lib.answers import parse_number
+from grpo_core.training.answers import parse_number
 
 WORKS = {
     "15 + 27": "42", " 15+27 ": "42", "10 - 999": "-989", "6 * 7": "42", "84 / 2": "42", "(2 + 4) * 7": "42",

@@ -7,14 +7,14 @@ python train.py --config config.yaml --max_steps 50      on a T4; any setting ca
 
 import sys
 
-from lib import start
+from grpo_run import start
 
 values = start.read(sys.argv[1:])  # rejects invalid settings and sets the environment, within a second
 
 from data import load_rows
 from environment import TOOLS
 from generation import Episode, generate
-from lib import checking
+from grpo_run import checking
 from rewards import REWARDS, is_in_form, is_right
 from tools import check_tools, new_environment, template_of, toolbox
 
@@ -31,11 +31,11 @@ from functools import partial
 from pathlib import Path
 
 from datasets import Dataset
-from lib.evaluating import evaluate
-from lib.finishing import finish
-from lib.folder import begin
-from lib.loading import load_policy
-from lib.training import build_trainer, entries, outcome, save, train
+from grpo_run.evaluating import evaluate
+from grpo_run.finishing import finish
+from grpo_run.folder import begin
+from grpo_run.loading import load_policy
+from grpo_run.training import build_trainer, entries, outcome, save, train
 
 
 def main(settings: start.Settings, rows: Dataset, held_out: Dataset) -> None:

@@ -109,12 +109,16 @@ def excerpt(text: str) -> str:
     return f"{text[: end.start() + 1]}…" if end else text
 
 
+def root_of_pages() -> Path:
+    """The folder that the paths of the pages begin in: that of an installed package, else the repository."""
+    copies = Path(__file__).parent / "pages"
+    return copies if copies.is_dir() else Path(__file__).parents[3]
+
+
 @cache
 def _all_sections() -> tuple[tuple[Part, ...], ...]:
     """The parts of all pages by section. A row of a table is a section of its own."""
-    copies = Path(__file__).parent / "pages"  # in an installed package
-    folder = copies if copies.is_dir() else Path(__file__).parents[3]
-    pages = {page: (folder / page).read_text(encoding="utf-8") for page in PAGES}
+    pages = {page: (root_of_pages() / page).read_text(encoding="utf-8") for page in PAGES}
     return tuple(section for page, text in pages.items() for section in _sections_of(page, text))
 
 

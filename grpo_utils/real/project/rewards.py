@@ -4,7 +4,7 @@ import json
 import re
 
 from grpo_core.rewards.structured import parse_json, same_json
-from lib.texts import completion_text
+from grpo_core.training.texts import completion_text
 
 OBJECT = re.compile(r"\{[^{}]*\}")  # a flat one: SmolLM2 likes to nest
 LONGEST = 4000  # characters; a longer completion is not parsed

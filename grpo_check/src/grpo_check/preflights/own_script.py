@@ -1,19 +1,22 @@
 """A config for the ``train.py`` of a project made from a template of the course: its rows and rewards are code.
 
-Such a project has ``data.py`` with ``load_rows``, ``rewards.py`` with ``REWARDS``, and ``lib/start.py``, whose class
-`RunConfig` has the settings that TRL does not know. They run in a process of their own, in the project's folder.
+Such a project has ``data.py`` with ``load_rows``, ``rewards.py`` with ``REWARDS``, and ``train.py``, which imports
+`grpo_run`. Its class `RunConfig` has the settings that TRL does not know. The project's code runs in a process of its
+own, in its folder.
 """
 
-import ast
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+from grpo_run.start import RunConfig
 
 #: Write the weights of the rewards by their names, and both splits as JSONL, into a folder.
 _WRITE = """
@@ -50,21 +53,15 @@ class Made(NamedTuple):
 def project_of(config: Path) -> Project | None:
     """The project whose config a file is; None for any other file."""
     for folder in (config.resolve().parent, config.resolve().parent.parent):
-        if all((folder / name).is_file() for name in ("lib/start.py", "data.py", "rewards.py")):
-            settings = _settings_in(folder / "lib" / "start.py")
-            return Project(folder, settings) if settings else None
+        files = [folder / name for name in ("train.py", "data.py", "rewards.py")]
+        if all(path.is_file() for path in files) and "grpo_run" in files[0].read_text(encoding="utf-8"):
+            return Project(folder, _settings())
     return None
 
 
-def _settings_in(start: Path) -> dict:
+def _settings() -> dict:
     """The fields of `RunConfig` with their defaults."""
-    for node in ast.parse(start.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef) and node.name == "RunConfig":
-            fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
-            calls = {field.target.id: field.value for field in fields if isinstance(field.value, ast.Call)}
-            words = {name: {word.arg: word.value for word in call.keywords} for name, call in calls.items()}
-            return {name: ast.literal_eval(of["default"]) for name, of in words.items() if "default" in of}
-    return {}
+    return {one.name: one.default for one in fields(RunConfig) if one.default is not MISSING}
 
 
 @contextmanager

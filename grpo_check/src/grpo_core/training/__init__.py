@@ -14,26 +14,5 @@
 | `answers` | compares an answer with the gold answer, as numbers or as text |
 | `small_yaml` | reads a YAML file, if it is not made to be huge |
 
-Templates have more modules, from ``templates/_lib``. Each ``lib/`` has only the modules that its template uses:
-
-| module | what it does |
-|---|---|
-| `known` | reads from TRL's source which settings it has |
-| `limits` | says what the settings must be, alone and together |
-| `start` | reads the settings, and checks them before anything heavy is imported |
-| `table` | reads a CSV, TSV or JSONL file |
-| `rows` | reports all bad rows of a file of your own, and decides which rows are held out |
-| `checking` | tries rewards and rows, and measures lengths, before a model is loaded |
-| `folder` | keeps one run per output folder, and resumes it only with the same settings |
-| `loading` | loads the policy as the settings say |
-| `scoring` | calls rewards safely |
-| `training` | TRL's trainer, its log lines, Ctrl-C |
-| `evaluating` | generates and scores completions before and after training |
-| `held_out` | keeps the held-out answers, shows the wrong ones, and counts the right ones per label |
-| `report` | writes the result of a run, and prints it again |
-| `trained` | finds and loads the model of a finished run |
-| `cards` | writes a model card from the report |
-| `merge`, `push` | commands: write a merged model to a folder; upload a model to the Hub |
-
-Nothing here imports the rest of `grpo_core`, so that a template can take these modules along.
+What only projects from a template need is in `grpo_run`.
 """

@@ -1,0 +1,54 @@
+"""Find the model of a finished run, and load it to answer questions."""
+
+import json
+import logging
+from pathlib import Path
+
+from grpo_core.training.policy import load_base
+
+from .report import read_report
+
+logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it suggests a kernel that nobody needs
+
+
+def model_in(folder: Path) -> Path:
+    """The folder of a model: ``folder`` itself, or the ``model`` in a run's output folder."""
+    for place in (folder, folder / "model"):
+        if (place / "adapter_config.json").is_file() or (place / "config.json").is_file():
+            return place
+    raise SystemExit(f"Error: there is no model in {folder}; name the output_dir of a finished run, or a merged model.")
+
+
+def base_of(model: Path) -> str | None:
+    """The base of an adapter, as a hub id or an absolute path; None for a whole model."""
+    config = model / "adapter_config.json"
+    if not config.is_file():
+        return None
+    base = json.loads(config.read_text(encoding="utf-8"))["base_model_name_or_path"]
+    if Path(base).is_absolute() and not Path(base).is_dir():
+        raise SystemExit(
+            f"Error: {model} is an adapter for the base model in {base}, and that folder is gone. Put it back, or "
+            f"write its new absolute path or its hub id as base_model_name_or_path into {config}."
+        )
+    return base
+
+
+def load(folder: Path) -> tuple:
+    """The model in a folder, its tokenizer and the report of its run.
+
+    It is loaded with plain transformers: an adapter in 4 bits if it was trained so, on a CPU in fp32.
+    """
+    import torch
+    from transformers import AutoTokenizer
+
+    model = model_in(folder)
+    report = read_report(model.parent)
+    training, on_gpu = report["config"]["training"], torch.cuda.is_available()
+    trained_in = torch.bfloat16 if training["bf16"] else torch.float16 if training["fp16"] else torch.float32
+    policy = load_base(
+        str(model),
+        dtype=trained_in if on_gpu else torch.float32,
+        load_in_4bit=base_of(model) is not None and report["load_in_4bit"],
+        device_map={"": 0} if on_gpu else "cpu",
+    )
+    return policy, AutoTokenizer.from_pretrained(model), report
