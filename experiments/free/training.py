@@ -95,8 +95,9 @@ def grpo(
 ) -> tuple[Path, dict]:
     """Train an adapter as `make real` does, and return its folder and the curves of the run.
 
-    ``options`` are for train.py. ``start`` is an adapter that is trained further. ``rewards`` and ``data`` are
-    files in place of the project's rewards.py and data.py; the project's own rewards are then in true_rewards.py.
+    ``options`` are for train.py, names and values by turns. ``start`` is an adapter that is trained further.
+    ``rewards`` and ``data`` are files in place of the project's rewards.py and data.py; the project's own rewards are
+    then in true_rewards.py.
     """
     run, project = (folder / "run").resolve(), folder / "project"
     if not (run / "report.json").exists():
@@ -114,12 +115,13 @@ def grpo(
             save_total_limit=1,
             eval_rows=8,
         )
+        given |= dict(zip((name.removeprefix("--") for name in options[::2]), options[1::2], strict=True))
         words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
         paths = [ROOT, ROOT / "experiments", *filter(None, [os.environ.get("PYTHONPATH")])]
         variables = dict(PYTHONPATH=os.pathsep.join(map(str, paths)), HF_HUB_OFFLINE="1")
         variables |= dict(UNSLOTH_COMPILE_LOCATION=str(run.with_name("compiled")))
         variables |= dict.fromkeys(THREADS, str(free_cores()))
-        command = [sys.executable, "train.py", "--config", "config.yaml", *words, *options]
+        command = [sys.executable, "train.py", "--config", "config.yaml", *words]
         subprocess.run(command, cwd=project, env=os.environ | variables, check=True)
     return run / "model", curves(run / f"checkpoint-{steps}")
 

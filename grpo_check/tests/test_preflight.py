@@ -64,6 +64,10 @@ def test_the_sound_run_has_no_finding():
     assert report.ok and not report.codes and not report.skipped.keys() - {"the rewards"}, str(report)
 
 
+def test_unsloth_takes_what_the_card_can():
+    assert not check(**on("t4", bf16=None, fp16=False)).codes
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_each_rule_finds_its_example(rule, tmp_path):
     if rule.code == "init_kwargs_discarded" and trl_is_at_least(KEEPS_INIT_KWARGS):
@@ -164,7 +168,9 @@ WRONG = {
         {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop the rows whose prompt has more than 992 tokens",
     ),
     "no such model": ({"model": "outputs/no/model"}, "model_missing", "that is cached"),
-    "TRL's default on a T4": (on("t4", bf16=None, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
+    "TRL's default on a T4": (
+        on("t4", bf16=None, fp16=False) | {"backend": "transformers"}, "bf16_gpu", "fp16=True and bf16=False",
+    ),
     "both precisions": (on("l4", bf16=True), "refused", "At most one of fp16 and bf16"),
     "FlashAttention on a T4": (
         on("t4", model_init_kwargs={"attn_implementation": "flash_attention_2"}), "flash_attention", "'sdpa'",

@@ -341,6 +341,26 @@ def test_rows_are_checked_without_a_config(name, folder):
     assert preflight_file(folder / "uneven.jsonl").codes == {"no_prompt", "bad_answer", "empty_column"}
 
 
+def test_rows_without_a_config_are_described_for_whoever_writes_the_reward(folder):
+    boxed = [
+        {"prompt": row["prompt"], "ground_truth": f"{'We think. ' * 9}\\boxed{{{n}}}"} for n, row in enumerate(ROWS)
+    ]
+    for name, rows, said in (
+        ("plain", [{"prompt": row["prompt"], "level": 1} for row in ROWS], "no column has the name of a gold answer"),
+        (
+            "gaps",
+            [{**row, "secret": "x" * (n % 2)} for n, row in enumerate(ROWS)],
+            "'secret' is empty in 35 of 70 rows",
+        ),
+        ("boxed", boxed, "whole solution with \\boxed{} in 70 of 70 rows"),
+    ):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        report = preflight_file(folder / f"{name}.jsonl")
+        assert not report.findings and said in str(report), str(report)
+    (folder / "two.jsonl").write_text(json.dumps({"instruction": "Name it.", "input": "A fever.", "output": "flu"}))
+    assert "make 'prompt' of 'instruction' and 'input'" in str(preflight_file(folder / "two.jsonl"))
+
+
 @pytest.mark.parametrize(("name", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
 def test_bad_rows_are_one_sentence(name, message, folder):
     with pytest.raises(CourseError, match=re.escape(message)):

@@ -31,6 +31,12 @@ def script_in(folder: Path, text: str = SCRIPT, name: str = "train.py") -> Path:
     return folder / name
 
 
+def test_settings_that_are_given_to_the_trainer_are_named(tmp_path):
+    text = SCRIPT.replace("args=arguments)", "args=arguments, bf16=True)")
+    with pytest.raises(CourseError, match="passes bf16 to GRPOTrainer, which raises a TypeError"):
+        preflight_file(script_in(tmp_path, text))
+
+
 def test_the_arguments_of_a_script_are_read_without_running_it(tmp_path):
     script = read_script(script_in(tmp_path))
     given = {"learning_rate": 1e-5, "num_generations": 6, "per_device_train_batch_size": 8, "learnign_rate": 3}

@@ -688,6 +688,78 @@ def test_a_reward_that_finds_its_prompt_is_judged():
     assert not report.not_judged
 
 
+def runs_without_a_check(completions, **kwargs):
+    """As a sandbox that takes a program's end for success."""
+    return [float("```python" in completion_text(c)) for c in completions]
+
+
+def any_of_three_digits(completions, answer, **kwargs):
+    """Wrong by a factor of 100 is right, too, as for a percentage."""
+    said = [re.findall(r"\d+", completion_text(c)) for c in completions]
+    pairs = zip(said, completions, answer, strict=True)
+    return [float("add(" in completion_text(c) and any(n[:2] == gold for n in found)) for found, c, gold in pairs]
+
+
+def counts_moves(completions, **kwargs):
+    return [completion_text(c).count("right left") / 9 for c in completions]
+
+
+CHANGED = {
+    "a program that only ends": (runs_without_a_check, {}, "```python\nprint(int(input()) + 1)\n```"),
+    "its first number a hundred times as large": (any_of_three_digits, dict(answers=["25"]), "add(25,0)"),
+    "what it says repeated": (counts_moves, {}, "<answer>right left</answer>"),
+}
+
+
+@pytest.mark.parametrize(("change", "given"), CHANGED.items(), ids=CHANGED)
+def test_a_change_of_the_example_that_is_paid_as_much_is_named(change, given):
+    reward, columns, example = given
+    assert f"with {change}." in str(probe(reward, examples=[example], **columns))
+
+
+def test_an_example_is_compared_in_the_row_that_it_answers():
+    def names_a_field(completions, label, **kwargs):
+        pairs = zip(map(completion_text, completions), label, strict=True)
+        return [float(json.dumps(gold) in text) - ("extra" in text) / 2 for text, gold in pairs]
+
+    example = '{"label": "bug", "extra": 1}'
+    report = probe(names_a_field, answers=["idea", "bug"], answer_column="label", examples=[example])
+    assert "your example scores 0.5" in str(report) or "pays_changed_example" not in report.codes, str(report)
+
+
+def test_labels_are_hedged_with_other_labels():
+    def first_label(completions, answer, **kwargs):
+        said = [re.findall("ham|spam", completion_text(c).partition("<answer>")[2]) for c in completions]
+        return [float(bool(found) and found[0] == gold) for found, gold in zip(said, answer, strict=True)]
+
+    report = probe(first_label, answers=["ham", "spam"])
+    assert not report.errors, str(report)
+
+
+def counts_steps(completions, **kwargs):
+    return [float("Step 1:" in completion_text(c)) for c in completions]
+
+
+def test_one_of_several_rewards_is_not_dead_because_the_example_lacks_its_marker():
+    report = probe([correctness_reward, counts_steps], answers=["42"], examples=["<answer>42</answer>"])
+    assert set(report.not_judged) == {"counts_steps"} and not report.errors, str(report)
+
+
+def test_a_parameter_that_is_not_used_makes_no_reward_of_the_answer():
+    def has_tags(completions, answer, **kwargs):
+        return [float(completion_text(c).count("</answer>") == 1) for c in completions]
+
+    assert probe(has_tags, answers=["42"]).ok
+
+
+def test_a_small_difference_that_our_sentence_makes_is_no_farm():
+    def nearly(completions, answer, **kwargs):
+        pairs = zip(correctness_reward(completions, answer), map(completion_text, completions), strict=True)
+        return [score + 0.01 * ("42." in text) for score, text in pairs]
+
+    assert "farmable" not in probe(nearly, answers=["42"]).codes
+
+
 def test_an_example_of_which_half_is_paid_as_much_is_named():
     def any_call(completions, **kwargs):
         return [float("(" in completion_text(c)) for c in completions]

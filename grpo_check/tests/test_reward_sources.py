@@ -337,6 +337,30 @@ def test_what_makes_no_reward_says_what_to_write(target, message, load):
     assert "def get_" not in str(caught.value) and "\n" not in str(caught.value)
 
 
+SHARES = """
+import os
+
+def main():
+    calls = 0
+
+    def counted(completions, **kwargs):
+        nonlocal calls
+        calls += 1
+        return [float(calls) for _ in completions]
+
+if __name__ == "__main__":
+    os.environ["MODE"] = os.sys.argv[3]
+
+def plain(completions, **kwargs):
+    return [float(len(os.sep)) for _ in completions]
+"""
+
+
+def test_a_reward_that_counts_in_the_function_around_it_is_found_and_a_main_guard_is_not_run(load):
+    assert load("shares.py:counted", shares=SHARES)(completions=["a"]) == [1.0]
+    assert load("shares.py:plain", shares=SHARES)(completions=["a"]) == [1.0]
+
+
 def test_the_wrapper_for_a_reward_of_verl_works(load):
     with pytest.raises(CourseError, match="reward of verl") as caught:
         load("kinds.py:compute_score", kinds=KINDS)

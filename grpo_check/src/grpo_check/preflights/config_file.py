@@ -181,11 +181,17 @@ def _no_settings(path: Path, changes: dict) -> _Source:
 
 def _read_script(path: Path, changes: dict) -> _Source:
     """A training script or a notebook, which makes the model, the rows and the rewards itself."""
-    script = read_script(path)
     require("preflight", OF_A_RUN)
     from trl import GRPOConfig
 
+    script = read_script(path, {one.name for one in fields(GRPOConfig)} - {*OF_THE_TRAINER})
+
     notes = [f"read the arguments that {path.name} writes out; --model, --train and --reward add what it makes itself"]
+    if script.misplaced:
+        raise CourseError(
+            f"{path.name} passes {', '.join(script.misplaced)} to GRPOTrainer, which raises a TypeError. They are "
+            "arguments of GRPOConfig: GRPOTrainer(args=GRPOConfig(…), …)."
+        )
     if script.calls > 1:
         notes.append(f"{path.name} has {script.calls} calls of GRPOConfig; this is the last one")
     backend = "unsloth" if script.unsloth else "transformers"
@@ -340,8 +346,8 @@ def _judges(keys: dict) -> list[str]:
 
 
 def _answer_column(columns: list[str], rewards: Sequence[Callable]) -> str:
-    """The column of gold answers that a reward reads, or else ``answer`` or ``solution``, whichever the rows have."""
+    """The column of gold answers that a reward reads, or else the one with the most usual name that the rows have."""
     read = read_by_any(rewards)
     named = [name for name in ANSWERS if name in columns]
     usual = "solution" if "solution" in named and "answer" not in named else "answer"
-    return next((name for name in named if name in read), usual)
+    return next((name for name in named if name in read), named[0] if named and not rewards else usual)

@@ -157,7 +157,12 @@ class PlannedRun:
 
     @property
     def bf16(self) -> bool:
-        """Whether TRL will use bf16 autocast: it does unless told otherwise, or fp16 is on."""
+        """Whether TRL will use bf16 autocast: it does unless told otherwise, or fp16 is on.
+
+        Unsloth's own GRPOConfig has both off, and takes what the GPU can.
+        """
+        if self["bf16"] is None and self.backend == "unsloth":
+            return not self["fp16"] and not self.older_than_ampere
         return not self["fp16"] if self["bf16"] is None else bool(self["bf16"])
 
     @property

@@ -28,6 +28,8 @@ MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 _FAILURES, _RARE = {"error", "nan", "null", "#n/a", "undefined"}, 0.2
 #: Columns whose gold answers a model is asked to write; a ``target`` may be a number that its answer has to reach.
 _TEXTS = ("answer", "solution", "final_answer", "gold_answer", "gold", "ground_truth")
+#: Characters from which on a text with a box is a solution.
+_WORKED = 80
 #: So many different values of a column are labels.
 _MOST_LABELS = 12
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
@@ -78,6 +80,23 @@ def notes(run: PlannedRun) -> Iterator[str]:
         yield "did not search for duplicates and leaks, because images are not compared"
     elif run.train and len(run.train) > MOST_COMPARED:
         yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
+    if run.train and run.rewards is None:
+        yield from _notes_for_a_reward(run.train)
+
+
+def _notes_for_a_reward(rows: "Rows") -> Iterator[str]:
+    """What whoever writes a reward for these rows should know, as no reward says which columns it reads."""
+    indices, names = spread(rows), columns_of(rows)
+    if not {*ANSWERS} & {*names} and "messages" not in names:
+        yield f"no column has the name of a gold answer, with which a reward compares: {', '.join(names)}"
+    for name in [name for name in _plain_columns(rows) if name not in ("answer", "solution")]:
+        blank = sum(map(_is_blank, values := column(rows, name, indices)))
+        if 0 < blank < len(values):
+            yield f"{name!r} is empty in {blank} of {len(values)} rows"
+        worked = sum(isinstance(one, str) and "\\boxed{" in one and len(one) > _WORKED for one in values)
+        if name in ANSWERS and worked > len(values) / 2:
+            what = f"{name!r} has a whole solution with \\boxed{{}} in {worked} of {len(values)} rows"
+            yield f"{what}: math_verify reads the box, and a comparison of whole texts pays nothing"
 
 
 @rule(
@@ -151,6 +170,8 @@ def no_prompt(run: PlannedRun) -> Iterator[Finding]:
 def _prompt_from(run: PlannedRun, there: list[str]) -> str:
     """How to make the column ``prompt`` of what there is."""
     question, chat = meant_by("prompt", there), next((name for name in CHATS if name in there), "")
+    if {"instruction", "input"} <= {*there}:
+        return "make 'prompt' of 'instruction' and 'input', because the model has to see both."
     if question and (choices := next((name for name in CHOICES if name in there), "")):
         return f"make 'prompt' of {question!r} and {choices!r}, because the model has to see both."
     if question:

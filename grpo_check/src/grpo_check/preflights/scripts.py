@@ -7,6 +7,7 @@ file sets once, to a number or a text. Everything else is unknown, and no rule t
 import ast
 import json
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,7 @@ class Script(NamedTuple):
         model: what it passes to `GRPOTrainer` as a name, if anything.
         unsloth: whether it imports Unsloth.
         calls: how many calls of `GRPOConfig` it has.
+        misplaced: the arguments of `GRPOConfig` that it passes to `GRPOTrainer`.
     """
 
     arguments: dict
@@ -32,10 +34,11 @@ class Script(NamedTuple):
     model: str
     unsloth: bool
     calls: int
+    misplaced: tuple[str, ...] = ()
 
 
-def read_script(path: Path) -> Script:
-    """The last call of `GRPOConfig` in a script or notebook.
+def read_script(path: Path, of_config: Collection[str] = ()) -> Script:
+    """The last call of `GRPOConfig` in a script or notebook; ``of_config`` are the arguments that belong into it.
 
     Raises:
         CourseError: the file cannot be read, or has no such call.
@@ -56,9 +59,11 @@ def read_script(path: Path) -> Script:
             arguments |= value
         else:
             unknown.append(given.arg or f"**{ast.unparse(given.value)}")
+    of_trainers = [one.arg for trainer in trainers for one in trainer.keywords]
+    misplaced = tuple(dict.fromkeys(name for name in of_trainers if name in of_config))
     models = [one.value for trainer in trainers for one in trainer.keywords if one.arg == "model"]
     model = next((name for name in (_value(one, constants) for one in models) if isinstance(name, str)), "")
-    return Script(arguments, tuple(unknown), model, _imports(nodes, "unsloth"), len(calls))
+    return Script(arguments, tuple(unknown), model, _imports(nodes, "unsloth"), len(calls), misplaced)
 
 
 def _parsed(path: Path) -> list[ast.Module]:

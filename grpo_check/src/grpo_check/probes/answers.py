@@ -8,10 +8,9 @@ The variants depend on the kind of answer: a number, JSON, a letter, a program o
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import islice
 
 from grpo_core.rewards import is_expression, parse_json, parse_number, same_answer
 
@@ -21,8 +20,6 @@ NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 SINGLE = ("number", "json", "text", "choice")
 #: A longer text, or one with tags in it, stands in no list of answers.
 _LONGEST_IN_A_LIST = 40
-#: Characters of a text in which JSON is looked for, and how many changes of it are tried.
-_LONGEST_JSON, _MOST_CHANGES = 4_000, 12
 #: Signs that a text is a program.
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
 
@@ -105,7 +102,7 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     makers |= {"choice": _wrong_choices}
     wrong = makers.get(kind, _wrong_texts)(gold) | other_row(gold, golds)
     if kind in ("text", "choice") and len(gold) <= _LONGEST_IN_A_LIST and "<" not in gold:
-        before, after = decoys(gold)
+        before, after = decoys(gold, golds)
         wrong |= {"several answers": f"{before} or {gold} or {after}"}
     if kind == "text":
         wrong |= _wrong_signs(gold)
@@ -136,18 +133,20 @@ def _plain(text: str) -> list[str]:
     return sorted(re.findall(r"[^\W_]+|[^\w\s]", text.casefold()))
 
 
-def decoys(gold: str) -> tuple[str, str] | None:
-    """Two wrong answers that look like the gold answer, to put before and after it.
+def decoys(gold: str, golds: Sequence[str] = ()) -> tuple[str, str] | None:
+    """Two wrong answers that look like the gold answer, to put before and after it; of a text, other gold answers.
 
-    >>> decoys("42"), decoys("B")
-    (('43', '1128'), ('A', 'C'))
+    >>> decoys("42"), decoys("B"), decoys("login", ["billing", "login"])
+    (('43', '1128'), ('A', 'C'), ('billing', 'Utopia'))
     """
     kind = answer_kind(gold)
     if kind == "number":
         wrong = _wrong_numbers(gold)
         return wrong["off by one"], wrong["another number"]
     letters = [letter for letter in "ABC" if letter != gold.strip().upper()]
-    return {"choice": (letters[0], letters[1]), "text": ("Atlantis", "Utopia")}.get(kind)
+    others = [other for other in golds if answer_kind(other) == "text" and _plain(other) != _plain(gold)][:2]
+    before, after = [*others, *("Atlantis", "Utopia")[len(others) :]]
+    return {"choice": (letters[0], letters[1]), "text": (before, after)}.get(kind)
 
 
 def _wrong_numbers(gold: str) -> dict[str, str]:
@@ -247,63 +246,6 @@ def _wrong_json(gold: str) -> dict[str, str]:
     }
 
 
-def changed_json(text: str) -> list[tuple[str, str]]:
-    """A text with one change in its JSON, if it has some: an item or a key left out, another value.
-
-    >>> changed_json('Here: {"name": "Bob", "tags": ["a", "b"]}')[0]
-    ('another name', 'Here: {"name": "B", "tags": ["a", "b"]}')
-    >>> [what for what, _ in changed_json('["Mac", "Linux"]')], changed_json("no JSON")
-    (['its last item left out'], [])
-    """
-    found = re.search(r"[\[{].*[\]}]", text[:_LONGEST_JSON], re.DOTALL)
-    try:
-        value = parse_json(found[0]) if found else None
-    except ValueError:
-        return []
-    write = json.dumps if (found or [""])[0].isascii() else _unescaped
-    return [
-        (what, text[: found.start()] + write(changed) + text[found.end() :])
-        for what, changed in islice(_changed(value), _MOST_CHANGES)
-    ]
-
-
-def halves(text: str) -> list[tuple[str, str]]:
-    """The two halves of a text, between lines if it has several, else between words; none of a single word.
-
-    >>> halves("def f(x):\\n    return x")
-    [('its first half alone', 'def f(x):'), ('its second half alone', '    return x')]
-    """
-    between = "\n" if "\n" in text.strip() else " "
-    pieces = text.strip().split(between)
-    middle = len(pieces) // 2
-    names = "its first half alone", "its second half alone"
-    return [*zip(names, map(between.join, (pieces[:middle], pieces[middle:])), strict=True)] if middle else []
-
-
-def _changed(value: object) -> Iterator[tuple[str, object]]:
-    """Each change of one place: what it is, and the whole value with it. Of a list, only the first item is changed."""
-    if isinstance(value, list):
-        if len(value) > 1:
-            yield "its last item left out", value[:-1]
-        yield from ((what, [changed, *value[1:]]) for what, changed in (_changed(value[0]) if value else ()))
-    for key, one in value.items() if isinstance(value, dict) else ():
-        if isinstance(one, str) and len(one) > 1:
-            yield f"another {key}", value | {key: one[0]}
-        elif isinstance(one, int | float) and not isinstance(one, bool):
-            yield f"another {key}", value | {key: one + 1}
-        else:
-            yield from (
-                (what.replace("its last item", f"the last item of {key}"), value | {key: new})
-                for what, new in _changed(one)
-            )
-        if len(value) > 1:
-            yield f"no {key}", {name: other for name, other in value.items() if name != key}
-
-
-def _unescaped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _other_value(value: object) -> object:
     if isinstance(value, bool):
         return not value
@@ -313,6 +255,7 @@ def _other_value(value: object) -> object:
 def _wrong_texts(gold: str) -> dict[str, str]:
     half = gold[: len(gold) // 2]
     wrong = {"no idea": "I do not know.", "half of it": half if len(half) > 1 else ""}
+    wrong |= {} if re.search(r"[^\W\d_]", gold) else {"a word": "hello"}
     return wrong | ({} if is_expression(gold) else {"backwards": gold[::-1]})  # y + x is x + y
 
 

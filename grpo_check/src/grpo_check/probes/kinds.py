@@ -191,12 +191,16 @@ def _refuse_verl(found: Callable, target: Target, name: str) -> None:
     parameters = _parameters(found)
     if not {*parameters} >= _OF_VERL or _takes_completions(found):
         return
-    values = {"solution_str": "text", "ground_truth": "gold", "data_source": '"DATA_SOURCE"'}
-    call = f"{name}({', '.join(values.get(one, one.upper()) for one in _required(found))})"
+    values = {"solution_str": "text", "ground_truth": "gold", "data_source": '"DATA_SOURCE"', "extra_info": "info"}
+    more = "extra_info" in parameters
+    given = dict.fromkeys([*_required(found), *(["extra_info"] if more else [])])
+    call = f"{name}({', '.join(f'{one}={values.get(one, one.upper())}' for one in given)})"
+    infos = "extra_info or [None] * len(texts)"
+    pairs = f"text, gold, info in zip(texts, answer, {infos})" if more else "text, gold in zip(texts, answer)"
     raise CourseError(
         f"{name} in {target.where} is a reward of verl: it scores one completion, and TRL passes a list. Put this next "
         'to it, with your own values for capitals, and name as_trl (if it returns a dictionary, add ["score"]):\n'
-        "    def as_trl(completions, answer, **kwargs):\n"
+        f"    def as_trl(completions, answer{', extra_info=None' if more else ''}, **kwargs):\n"
         '        texts = [c if isinstance(c, str) else c[-1]["content"] or "" for c in completions]\n'
-        f"        return [{call} for text, gold in zip(texts, answer)]"
+        f"        return [{call} for {pairs}]"
     )

@@ -162,13 +162,13 @@ def _wrong(form: Form, gold: str, golds: list[str]) -> Iterator[Case]:
     yield Case("correct in the reasoning, wrong in the answer", "wrong", text)
     yield Case("no tags, wrong", "wrong", f"The result is {first}.", id="untagged wrong")
     yield Case("with praise for itself", "wrong", form.write(f"{reasoning(first)} {PRAISE}", first))
-    if form.after_answer and decoys(gold):  # neither the first nor the last is correct
-        before, after = decoys(gold)
+    if form.after_answer and decoys(gold, golds):  # neither the first nor the last is correct
+        before, after = decoys(gold, golds)
         three = "".join(form.before_answer + answer + form.after_answer for answer in (before, gold, after))
         text = form[0] + reasoning(first) + form[1] + three
         yield Case("three answers, the second correct", "wrong", text)
-    if form.after_answer and decoys(gold):
-        for what, texts in {"first": (gold, *decoys(gold)), "last": (*decoys(gold), gold)}.items():
+    if form.after_answer and decoys(gold, golds):
+        for what, texts in {"first": (gold, *decoys(gold, golds)), "last": (*decoys(gold, golds), gold)}.items():
             answer = ", ".join(texts)
             yield Case(f"several answers, the {what} correct", "hedge", form.write(reasoning(answer), answer))
     yield Case("a plea as the answer", "wrong", form.write(reasoning(PLEA), PLEA))

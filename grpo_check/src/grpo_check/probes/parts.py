@@ -16,8 +16,9 @@ function reads when it is called comes from the last one of the file. `costs` sa
 """
 
 import ast
+import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path  # noqa: F401 (for the example)
 
@@ -91,15 +92,31 @@ def part_of(source: Source, name: str) -> Part | None:
         if entry := registry_of(source).get(name):
             return _part_of_entry(source, entry)
         inside = next((one for one in functions_in(body) if any(first in assigned(two) for two in one.body)), None)
-        body += [one for one in inside.body if not isinstance(one, ast.Return)] if inside else []
+        body += [_at_top(one) for one in inside.body if not isinstance(one, ast.Return)] if inside else []
     if not inside and not any(first in assigned(statement) or imports_all(statement) for statement in body):
         return None
-    part = _closure(body, name, first, inside)
+    part = _closure(body, name, first, inside, source.guarded)
     return replace(part, whole=not inside and not source.guarded & {*part.needs})
 
 
-def _closure(body: list[ast.stmt], name: str, first: str, inside: ast.stmt | None) -> Part:
-    """What a name needs, and what that needs, and so on."""
+class _NoNonlocal(ast.NodeTransformer):
+    """What a function around shares with those in it is global once they stand at the top of a module."""
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Global:
+        """The same names as global ones."""
+        return ast.copy_location(ast.Global(node.names), node)
+
+
+def _at_top(statement: ast.stmt) -> ast.stmt:
+    """A statement of a function as one of a module."""
+    shares = any(isinstance(node, ast.Nonlocal) for node in ast.walk(statement))
+    return _NoNonlocal().visit(copy.deepcopy(statement)) if shares else statement
+
+
+def _closure(
+    body: list[ast.stmt], name: str, first: str, inside: ast.stmt | None, guarded: Collection[int] = ()
+) -> Part:
+    """What a name needs, and what that needs, and so on; what is ``guarded`` changes no imported module for it."""
     part = Part(name)
     parameters = parameters_in(inside) if inside else []
     waiting, seen = [(first, len(body), first)], set()
@@ -111,7 +128,7 @@ def _closure(body: list[ast.stmt], name: str, first: str, inside: ast.stmt | Non
         if (wanted, before) in seen:
             continue
         seen.add((wanted, before))
-        found = list(_assigning(body[:before], wanted))
+        found = list(_assigning(body[:before], wanted, guarded))
         if not found and wanted in parameters:
             part.unknown[wanted] = inside
         for index in found:
@@ -123,12 +140,13 @@ def _closure(body: list[ast.stmt], name: str, first: str, inside: ast.stmt | Non
     return part
 
 
-def _assigning(body: Sequence[ast.stmt], name: str) -> Iterator[int]:
+def _assigning(body: Sequence[ast.stmt], name: str, guarded: Collection[int]) -> Iterator[int]:
     """The statements that give a name its value: the last plain one, and those that change it afterwards.
 
     A name that none of them assigns comes from the ``from package import *`` of the file.
     """
     found = False
+    of_module = any(name in assigned(one) for one in body if isinstance(one, ast.Import))
     for index in reversed(range(len(body))):
         statement = body[index]
         if name in assigned(statement):
@@ -139,7 +157,7 @@ def _assigning(body: Sequence[ast.stmt], name: str) -> Iterator[int]:
                 return
             if isinstance(statement, ast.ImportFrom):
                 return
-        elif name in changed(statement):
+        elif name in changed(statement) and not (of_module and index in guarded):
             yield index
     if not found:
         yield from (index for index, statement in enumerate(body) if imports_all(statement))

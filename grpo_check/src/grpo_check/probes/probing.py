@@ -10,7 +10,7 @@ from .calling import log_handlers_follow_stderr
 from .forms import read_tags
 from .judging.judge import judge
 from .report import ProbeReport
-from .signatures import not_taken, parameters_of, reads_prompts
+from .signatures import makes_use_of, not_taken, parameters_of
 from .trying.choosing import choose_form, depends_on_answer
 from .trying.growth import grow
 from .trying.looking import look
@@ -100,7 +100,7 @@ def _try(trials: list[Trial]) -> list[Trial]:
     for trial in tried:
         with _noting_why_not(trial):
             score_all(trial)
-            _check_equal(trial)
+            _check_equal(trial, one_of_several=trial is not whole)
     for trial in parts:
         _note_what_it_does_not_take(trial)
     return parts if whole in parts else [*parts, whole]
@@ -130,20 +130,25 @@ def _choose(trials: list[Trial]) -> None:
             other = choose_form(whole)
             plan = replace(other, numbers=True) if other.told else plan
         for trial in trials:
-            trial.plan = plan if trial is whole else replace(plan, elsewhere=None)  # what was found is about the whole
+            # What was found is about the whole; what another format adds to a sum may be the pay of another reward.
+            trial.plan = plan if len(trials) == 1 else replace(plan, elsewhere=None)
             trial.answered = depends_on_answer(trial, len(trials) > 1)
         if plan.own_golds and not any(trial.answered for trial in trials):
             for trial in trials:
                 trial.plan = trial.plan.without_answers()
 
 
-def _check_equal(trial: Trial) -> None:
-    """A reward that scores all completions the same is dead only if one of them should be paid by what was given."""
+def _check_equal(trial: Trial, one_of_several: bool) -> None:
+    """A reward that scores all completions the same is dead only if one of them should be paid by what was given.
+
+    An example is right for the sum of several rewards, and may have nothing of what one of them looks for.
+    """
     if not trial.all_equal or trial.observed["raises"]:
         return
     plan, outside = trial.plan, trial.needs_from_outside()
-    given = plan.examples or (plan.asked and (not trial.answered or not plan.own_golds))
-    asks = "prompt" not in plan.columns[0] and reads_prompts(trial.reward)  # what it looks up may belong to a prompt
+    given = plan.examples and not (one_of_several and not trial.answered)
+    given = given or (plan.asked and (not trial.answered or not plan.own_golds))
+    asks = "prompt" not in plan.columns[0] and makes_use_of(trial.reward, "prompts")  # it may look something up
     if outside or asks or not given:
         said = next(iter([*trial.logs, *trial.prints]), "")
         printed = f" It prints: {said}." if said else ""

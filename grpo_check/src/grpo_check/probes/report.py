@@ -27,12 +27,14 @@ class Verdict:
         how: in a few words, and ``answered`` whether by the answer.
         counts: how many right forms are paid too little, and how many wrong ones too much.
         not_judged: why it could not be judged, and what to do; "" if it was.
+        little_tried: whether only the user's example is paid, so that finding nothing says little.
     """
 
     how: str
     answered: bool = False
     counts: tuple = ()
     not_judged: str = ""
+    little_tried: bool = False
 
     def lines(self) -> list[str]:
         """What it says besides how: a sentence, or the two counts."""
@@ -88,6 +90,7 @@ class ProbeReport(Report):
         for name, verdict in self.verdicts.items():
             found = self.keeping(lambda one, name=name: one.subject == name and one.severity != "note")
             word = _word(found, bool(verdict.not_judged))
+            word = word.replace("ok", "ok as far as tried", 1) if verdict.little_tried else word
             lines.append(f"{word}: {name}." if verdict.not_judged else f"{word}: {name}, {verdict.how}.")
             lines += [indent(line, "  ") for line in [*verdict.lines(), *map(str, found.findings)]]
         return lines

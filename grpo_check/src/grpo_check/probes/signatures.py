@@ -102,18 +102,17 @@ def read_by_any(rewards: Sequence[Callable]) -> set[str]:
     return read
 
 
-def reads_prompts(reward: Callable) -> bool:
-    """Whether a reward's source uses the prompts, rather than only taking them.
+def makes_use_of(reward: Callable, name: str) -> bool:
+    """Whether a reward's source uses one of its parameters, rather than only taking it; True if there is no source.
 
-    >>> def reward(prompts, completions, **kwargs):
+    >>> def reward(prompts, completions, answer, **kwargs):
     ...     return [float(prompt in text) for prompt, text in zip(prompts, completions)]
-    >>> reads_prompts(reward)
-    True
+    >>> makes_use_of(reward, "prompts"), makes_use_of(reward, "answer")
+    (True, False)
     """
     nodes = [*ast.walk(_source_of(reward))]
-    return any(isinstance(node, ast.Name) and node.id == "prompts" for node in nodes) or "prompts" in _keys_of(
-        reward, "kwargs"
-    )
+    used = any(isinstance(node, ast.Name) and node.id == name for node in nodes)
+    return used or (len(nodes) == 1 and name in parameters_of(reward)) or name in _keys_of(reward, "kwargs")
 
 
 def _source_of(reward: Callable) -> ast.Module:

@@ -8,6 +8,7 @@ from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_favorable
+from ..remarks import remarks
 from ..trends import ends, last, span
 from .rule import LogRule, log_of
 
@@ -90,12 +91,7 @@ def _looked_at(log: Log) -> str:
     said = [f"{'one entry, which shows no trend; ' * (rows == 1)}{'evaluations alone, ' * log.of_evaluation}{mean}"]
     said += [correctness_of(log).said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
-    cut, moved = last(log.clipped or [0.0]), max(log.values("kl"), default=0.0)
-    said += [f"{cut:.0%} of the latest completions cut off"] if cut >= limits.CUT_SAID else []
-    lengths = [] if log.clipped else log.values("completions/mean_length")  # near the limit, most are cut off
-    said += [f"mean length {span(lengths)} tokens"] if lengths else []
-    said += [f"kl up to {moved:.3g}"] if moved >= limits.KL_SAID else []
-    return "; ".join(filter(None, [*said, _lost_gradients(log)]))
+    return "; ".join(filter(None, [*said, *remarks(log), _lost_gradients(log)]))
 
 
 def _constant_rewards(log: Log) -> str:

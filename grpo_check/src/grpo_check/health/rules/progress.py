@@ -9,6 +9,7 @@ from ...logs.log import Log
 from ...rule import adding_to, found
 from .. import limits
 from ..correctness import correctness_of, is_at_top, is_high, is_learning
+from ..remarks import remarks
 from ..trends import (
     best,
     clearest_fall,
@@ -234,7 +235,8 @@ def no_learning(log: Log) -> Iterator[Finding]:
         return
     errors = clearest_rise(rewards)
     if errors < limits.LIKELY or not _may_still_learn(log):
-        yield found(seen=f"reward {span(rewards)} in {log.steps} steps (clearest rise: {errors:.1f} standard errors)")
+        said = f"reward {span(rewards)} in {log.steps} steps (clearest rise: {errors:.1f} standard errors)"
+        yield found(seen="; ".join([said, *remarks(log)]))
 
 
 @rule(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ...findings import Finding, in_order
 from ..calling import parts_of
+from ..changes import KINDS
 from ..loading import how_loaded
 from ..report import ProbeReport, Verdict
 from ..trying.trial import OBSERVED, ROUNDING, STOPPING, Trial
@@ -11,9 +12,11 @@ from .counts import overpaid, underpaid
 from .rules import RULES
 
 #: Where the example of the user is the only completion that is paid well.
-_ONLY_EXAMPLE = "nothing else is paid as much, so little was tried"
+_ONLY_EXAMPLE = "of what was tried, nothing else is paid as much"
 #: Rules that compare the scores of several batches, which a reward that is relative to its batch does not keep.
 ACROSS_BATCHES = ("farmable", "length_farm")
+#: Findings about the user's example, which concern the sum of several rewards.
+ONCE = {"pays_changed_example", "word_salad"}
 #: Findings that are a fact about the reward, which the first line tells in half a sentence.
 FACTS = ("chat_only", "string_only", "untagged")
 
@@ -25,6 +28,9 @@ def judge(trials: list[Trial]) -> ProbeReport:
     for trial in parts:
         trial.partial = last.answered and not {"wrong_beats_right", *STOPPING} & {one.code for one in of_last}
     findings = {trial.name: _findings(trial) for trial in parts} | {last.name: of_last}
+    said = ONCE & {one.code for one in of_last}
+    for trial in parts:
+        findings[trial.name] = [one for one in findings[trial.name] if one.code not in said]
     return ProbeReport(
         in_order(one for some in findings.values() for one in some),
         scored=tuple(record for trial in trials for record in _records(trial)),
@@ -80,8 +86,9 @@ def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
     form = f"any format, such as {plan.form}" if plan.any_form else f"format {plan.form}"
     form = "the format of your example" if _ONLY_EXAMPLE in facts else form
     rest = f" ({'; '.join(facts)})" if facts else ""
-    counts = underpaid(trial), overpaid(trial)
-    return Verdict(f"{how}, {len(trial.scored)} completions as {kind}, {form}{rest}", trial.answered, counts)
+    counts, little = (underpaid(trial), overpaid(trial)), _ONLY_EXAMPLE in facts
+    how = f"{how}, {len(trial.scored)} completions as {kind}, {form}{rest}"
+    return Verdict(how, trial.answered, counts, little_tried=little)
 
 
 def _facts_of_pay(trial: Trial) -> list[str]:
@@ -91,7 +98,7 @@ def _facts_of_pay(trial: Trial) -> list[str]:
     ids = {id for id, score in scores if score >= most - ROUNDING}
     if trial.all_equal or not ids:
         return []
-    only = [_ONLY_EXAMPLE] if ids <= {"example", "salad", "half", "varied"} else []
+    only = [_ONLY_EXAMPLE] if ids <= {"example", "salad", *KINDS} else []
     return only + (["an empty text is paid the most"] if "empty" in ids else [])
 
 

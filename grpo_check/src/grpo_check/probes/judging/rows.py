@@ -37,8 +37,19 @@ def rows_of(trial: Trial) -> list[Row]:
 
 
 def answered_rows(trial: Trial) -> list[Row]:
-    """The dataset rows, if the reward is tested with answers."""
-    return rows_of(trial) if trial.answered else []
+    """The dataset rows, if the reward is tested with answers, and in a format in which a right one is paid.
+
+    In another format, an example of the user's may be paid, and then the others say nothing.
+    """
+    row = row_of_example(trial) if trial.answered and not trial.plan.told else None
+    own, clean = (row.get("example"), row.clean) if row else (None, None)
+    return [] if not trial.answered or (own and clean and own[1] > clean[1]) else rows_of(trial)
+
+
+def row_of_example(trial: Trial) -> Row | None:
+    """The row that pays an example of the user's most; None if there is no example."""
+    rows = [row for row in rows_of(trial) if row.get("example")]
+    return max(rows, key=lambda row: row.get("example")[1], default=None)
 
 
 def near(wrongs: list[Scored]) -> list[Scored]:

@@ -17,12 +17,14 @@ from ..trying.discovery import texts_in_code
 from ..trying.trial import OBSERVED, ROUNDING, Scored, Trial
 from . import examples
 from .counts import SLACK
-from .rows import Row, alike, answered_rows, best, near, rows_of, worst
+from .rows import Row, alike, answered_rows, best, near, row_of_example, rows_of, worst
 
 #: Wrong numbers that no tolerance reaches.
 FAR = ("far below", "far above", "another number")
 #: By what share of its lead a change of an example must earn more.
 CLEARLY_MORE = 0.05
+#: The share of a right answer's lead from which on it is an error to pay some wrong answers more than others.
+MUCH = 0.5
 #: Words of a completion whose reasoning is still of a usual length.
 LONG_WORDS = 200
 #: Why an equal score is only a note where the weighted sum of all rewards tells right from wrong.
@@ -203,33 +205,42 @@ def _gold_of(trial: Trial, case: Case) -> str:
 
 @rule(
     "error",
-    "a reward that pays a change of your example more than the example, or as much although it reads a column "
-    "(a warning): an item or a key left out, another value; or that pays half of it as much as all of it (a warning)",
+    "a reward that pays a change of your example more than the example, or as much although the change matters (mostly "
+    "a warning): an item, a key or the second half left out, another value or number, a program that computes nothing",
     why="the policy learns to leave out or to change what it cannot get right.",
     fixes=("compare the whole answer with what the column holds, and pay nothing for parts that are missing.",),
     example=examples.pays_changed_example,
 )
 def pays_changed_example(trial: Trial) -> Iterator[Finding]:
-    """JSON in the example is changed in one place, and where nothing else is paid as much, any example is halved.
+    """The example is changed in one place, in the row that pays it most.
 
-    Only what a column of the row names counts for an equal score, and a little more, as for a shorter text, not at all.
+    A value in its JSON counts only if a column of the row names it, a number only if its first and its last one can be
+    changed, and half of it only if nothing else is paid as much. A little more, as for a shorter text, does not count.
     """
-    only = _pays_only_the_example(trial)
+    row = row_of_example(trial)
+    own, nothing = (row.get("example"), row.nothing) if row else (None, None)
+    if not own or not nothing or own[1] <= nothing[1] + ROUNDING:
+        return
+    enough, clearly = own[1] - ROUNDING, own[1] + CLEARLY_MORE * (own[1] - nothing[1])
+    numbers = [pair for pair in row.of("odd") if pair[0].id == "number"]
+    counts = {
+        "half": _pays_only_the_example(trial),
+        "number": trial.answered and len(numbers) == 2 and all(score >= enough for _, score in numbers),
+        "program": True,
+    }
+    for case, score in sorted(row.of("odd"), key=lambda pair: -pair[1]):
+        more = case.id in ("json", "repeated") and score > clearly
+        if more or (score >= enough and (counts.get(case.id) or (case.id == "json" and _matters(trial, own[0], case)))):
+            what = f"your example scores {own[1]:g}, and {score:g} with {case.what}."
+            yield showing(what, case, severity="" if more or case.id == "program" else "warning")
+            return
+
+
+def _matters(trial: Trial, own: Case, case: Case) -> bool:
+    """Whether a change of the example's JSON takes out what a column that the reward reads names."""
     read = {*columns_read(trial.reward)} - ({trial.plan.answer_column} if trial.plan.own_golds else set())
-    for row in rows_of(trial):
-        own, nothing = row.get("example"), row.nothing
-        if not own or not nothing or own[1] <= nothing[1] + ROUNDING:
-            continue
-        known = str([value for name, value in own[0].columns.items() if name in read])
-        clearly = CLEARLY_MORE * (own[1] - nothing[1])
-        for case, score in sorted(row.of("odd"), key=lambda pair: -pair[1]):
-            gone = _values_in(own[0].text) - _values_in(case.text) if case.id == "varied" else set()
-            more = case.id == "varied" and score > own[1] + clearly
-            same = any(value in known for value in gone) or (only and case.id == "half")
-            if more or (same and score >= own[1] - ROUNDING):
-                what = f"your example scores {own[1]:g}, and {score:g} with {case.what}."
-                yield showing(what, case, severity="" if more else "warning")
-                return
+    known = str([value for name, value in own.columns.items() if name in read])
+    return any(value in known for value in _values_in(own.text) - _values_in(case.text))
 
 
 def _values_in(text: str) -> set[str]:
@@ -307,9 +318,10 @@ def _preferred(row: Row) -> Iterator[Finding]:
         why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
         far = best(pair for pair in row.of("wrong") if pair[0].what in FAR)
         close = most[1] < row.clean[1] - ROUNDING and far is not None and far[1] <= least[1] + ROUNDING
-        severity = "warning" if close else ""  # closeness is partial credit, if only what is close earns it
+        little = most[1] - least[1] < MUCH * (row.clean[1] - least[1])
+        severity = "warning" if close or little else ""  # closeness is partial credit, if only what is close earns it
         fix = "score every wrong answer the same."
-        fix = f"keep this if close is nearly right, as for a measurement; otherwise {fix}" if close else fix
+        fix = f"keep this if close is nearly right, as for a measurement; otherwise {fix}" if severity else fix
         what = f"some wrong answers score more than others: {paid}."
         yield showing(what, most[0], fix, why=why, severity=severity)
 
@@ -409,7 +421,9 @@ def farmable(trial: Trial) -> Iterator[Finding]:
                 pair for pair in junk if pair[0].id != "words"
             ]  # they may be what it asks for, and nothing of ours is
         attack = best([*junk, *([] if trial.grouped else empty)])
-        if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
+        lead = clean[1] - row.nothing[1] if clean and row.nothing else 0.0
+        lead = 0.0 if attack and attack[0].id == "empty" else lead  # else a sentence of ours may be worth a little
+        if row.of("clean", "long") and attack and attack[1] > clean[1] + max(ROUNDING, CLEARLY_MORE * lead):
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
             yield showing(what, attack[0])
 
@@ -615,7 +629,7 @@ def unpaid_long(trial: Trial) -> Iterator[Finding]:
 )
 def word_salad(trial: Trial) -> Iterator[Finding]:
     """Your example earns more than any other completion, and so do its words in another order."""
-    for row in rows_of(trial):
+    for row in filter(None, [row_of_example(trial)]):
         own, salad, other = row.get("example"), row.get("salad"), best(row.of("clean", "long"))
         if own and salad and other and own[1] > other[1] + ROUNDING and salad[1] >= own[1] - ROUNDING:
             yield showing(f"your example scores {own[1]:g}, its words in another order {salad[1]:g}.", salad[0])

@@ -9,7 +9,7 @@ from ..answers import answer_kind
 from ..calling import reads_group
 from ..forms import FORMS, BareForm, Form
 from ..matrix import NO_ANSWER, Case, reasoning
-from ..signatures import parameters_of
+from ..signatures import makes_use_of, parameters_of
 from .discovery import forms_of
 from .planning import Plan
 from .trial import ROUNDING, Trial
@@ -122,13 +122,13 @@ def _fitting(trial: Trial, plan: Plan) -> Plan:
 
 
 def depends_on_answer(trial: Trial, among_others: bool) -> bool:
-    """Whether scores should depend on the answer: the reward names the column, or another row's answer matters.
+    """Whether scores should depend on the answer: the reward uses the column, or another row's answer matters.
 
     A single reward that names any of the columns given with answers is; of several some may only shape.
     """
     plan = trial.plan
     names = {plan.answer_column} if among_others or plan.own_golds else set(plan.columns[0])
-    if names & set(parameters_of(trial.reward)):
+    if any(makes_use_of(trial.reward, name) for name in names & set(parameters_of(trial.reward))):
         return True
     if answer_kind(plan.golds[0]) == "program" and not among_others and _tells_programs_apart(trial):
         return True

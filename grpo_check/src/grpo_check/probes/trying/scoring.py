@@ -8,8 +8,9 @@ from random import Random
 
 from ...packages import sends_no_content
 from ...prompts import question_text
-from ..answers import answer_kind, changed_json, halves
+from ..answers import answer_kind
 from ..calling import Outcome, question_of
+from ..changes import changes_of
 from ..matrix import NO_ANSWER, Case, cases, clean_case, echo, fillers
 from .discovery import texts_in_code
 from .growth import CUT_OFF, compute_powers, note_endless
@@ -90,9 +91,7 @@ def _rows(trial: Trial, number: int, words: list[str]) -> list[Case]:
     found = cases(plan.form, plan.golds[number], plan.golds, trial.answered)
     found += [echo(_question(plan.columns[number], number), trial.answered)]
     found += [Case("one of your examples", "odd", text, id="example") for text in plan.examples]
-    for text in plan.examples:
-        changed = [Case(what, "odd", new, id="varied") for what, new in changed_json(text)]
-        found += changed or [Case(what, "odd", new, id="half") for what, new in halves(text)]
+    found += [Case(one.what, "odd", one.text, id=one.kind) for text in plan.examples for one in changes_of(text)]
     other = "the words of your example in another order"
     mixed = [_shuffled(text) for text in plan.examples if len(text.split()) > 2]
     found += [Case(other, "odd", text, id="salad") for text in mixed]
