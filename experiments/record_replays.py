@@ -31,12 +31,13 @@ from grpo_utils.rewards import correctness_reward
 
 PAGE, PICTURE = ROOT / "docs" / "watch-it-cheat.html", ROOT / "docs" / "figures" / "cheat.svg"
 #: The subtitle, the steps and the curves of the picture.
-SUBTITLE = "every tag is paid (lesson 02)"
+SUBTITLE = "Every tag is paid 0.25"
 SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "correct": "correct and in form"}
 SEED, TITLE = 0, "Watch it cheat"
 #: The last run of the page, and its reward that tells whether an answer is correct.
-REAL, CORRECT = "A real model, partial credit: sound", "correctness_reward"
-READ = "Press Play, or drag the slider, and read what the policy writes."
+REAL, CORRECT = "A real model, partial credit", "correctness_reward"
+BEGINS = "A tiny model is trained to add two numbers. It learns what it is paid for."
+READ = "What will it write? Press Play, or drag the slider, and read."
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
 
 
@@ -46,7 +47,7 @@ class Run:
 
     Attributes:
         name: what the page calls it.
-        begins: what became of the reward.
+        became: what became of the reward.
         about: what it pays for.
         rewards: the reward functions and their weights.
         steps: optimizer steps, as in the lesson.
@@ -54,7 +55,7 @@ class Run:
     """
 
     name: str
-    begins: str
+    became: str
     about: str
     rewards: dict[Callable, float]
     steps: int = 38
@@ -65,13 +66,13 @@ truth = of_lesson(TAGS, "truth")
 truth.__name__ = "correct and in form"
 RUNS = (
     Run(
-        "Every tag pays: cheated",
+        "Every tag pays",
         "The policy cheats this reward.",
         "The reward is 0.25 for each tag, without an upper limit (lesson 02 of the course).",
         {of_lesson(TAGS, "count_tags"): 1.0},
     ),
     Run(
-        "Length pays: cheated",
+        "Length pays",
         "The policy cheats this reward.",
         "The reward grows with the length of the text, and never reads the answer (lesson 04 of the course).",
         {of_lesson(WATCHING, "length_reward"): 3.0},
@@ -79,7 +80,7 @@ RUNS = (
         {"max_completion_length": 64, "learning_rate": 4e-3},
     ),
     Run(
-        "All of a group are paid the same: learns nothing",
+        "All of a group are paid the same",
         "Nothing can be learned from this reward.",
         "The reward looks only at the answer key, never at what the model wrote, so all completions of a prompt are "
         "paid the same (lesson 04 of the course).",
@@ -88,7 +89,7 @@ RUNS = (
         {},
     ),
     Run(
-        "Each tag pays once: flawed, but lucky",
+        "Each tag pays once",
         "This reward worked here by luck, because it never reads the answer.",
         "It pays 0.25 once for each of the four tags if it is in its place, and as much for a wrong answer in the "
         "right form as for a correct one. But this model was already mostly correct where it wrote in the right form "
@@ -96,7 +97,7 @@ RUNS = (
         {incremental_format_reward: 1.0},
     ),
     Run(
-        "Each tag pays once, and a correct answer pays 2: sound",
+        "Each tag pays once, and a correct answer pays 2",
         "This reward is sound: what is paid and what is wanted rise together.",
         "The model is paid up to 1 for the form, and 2 for a correct answer (lesson 02 of the course).",
         {correctness_reward: 2.0, incremental_format_reward: 1.0},
@@ -118,44 +119,45 @@ def record(run: Run) -> Recording:
 def told(run: Run, recorded: dict) -> dict:
     """The data of a recorded run for the page, with its name and what to see in it."""
     curves = {curve["label"]: [value for _, value in curve["points"]] for curve in recorded["curves"]}
-    return {**recorded, "name": run.name, "story": story(run, *(curves[label] for label in CURVES.values()))}
+    return {**recorded, "name": run.name, "story": f"{BEGINS} {run.about} {READ}", "ending": ending(run, **curves)}
 
 
-def story(run: Run, reward: list[float], right: list[float]) -> str:
-    """What to see in a run, from the mean reward and the share of correct completions of each step."""
+def ending(run: Run, **curves: list[float]) -> str:
+    """What came of a run, from the mean reward and the share of correct completions of each step."""
+    reward, right = (curves[label] for label in CURVES.values())
     best, first, last = max(right), f"{reward[0]:.2f}", f"{reward[-1]:.2f}"
     change = f"went from {first} to {last}"
     if first == last:
         between = f"{min(reward):.2f} and {max(reward):.2f}"
         change = f"was {first} at first and at the end, and between {between} in the steps between"
-    measured = "" if correctness_reward in run.rewards else "This share is only measured and not paid. "
+    measured = "Correctness is paid; that both are right is measured."
+    measured = measured if correctness_reward in run.rewards else "That share is measured and not paid."
     return (
-        f"A tiny model is trained to add two numbers. It learns what it is paid for, and that may not be what we want. "
-        f"{run.begins} {run.about} In {run.steps} steps, the mean reward {change}. The share of completions that are "
-        f"correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its highest (step "
-        f"{right.index(best) + 1}), and {right[-1]:.0%} at the end. {measured}{READ}"
+        f"{run.became} In {run.steps} steps, the mean reward {change}. The share of completions that are correct and "
+        f"in the right form was {right[0]:.0%} at first, {best:.0%} at its highest (step {right.index(best) + 1}), "
+        f"and {right[-1]:.0%} at the end. {measured}"
     )
 
 
 def read_real(folder: Path) -> dict:
     """The run of `make real` in a folder, for the page."""
-    recording = read_run(folder, correctness=[CORRECT])
-    steps = [[each for group in step.groups for each in group.completions] for step in recording.steps]
-    place = recording.rewards.index(CORRECT)
-    right = [fmean(each.rewards[place] for each in step) for step in steps]
-    return run_of(replace(recording, name=REAL, story=story_of_real(right)))
+    return run_of(replace(read_run(folder, correctness=[CORRECT]), name=REAL))
 
 
-def story_of_real(right: list[float]) -> str:
-    """What to see in the run of the real model, from the share of correct completions of each step."""
+def told_of_real(recorded: dict) -> dict:
+    """The data of the real model's run, with what to see in it."""
+    place = recorded["rewards"].index(CORRECT)
+    steps = [[row for group in step["groups"] for row in group["rows"]] for step in recorded["steps"]]
+    right = [fmean(rewards[place] for *_, rewards, _ in rows) for rows in steps]
     first = next(step for step, share in enumerate(right, 1) if share)
-    return (
-        "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON. These are the "
-        f'{len(right)} steps of the command "make real", with seed 0. The rewards are sound: one for a correct '
-        "object, and partial credit for the right keys, for correct fields, and for nothing but the object. In this "
-        f"run, no completion was correct before step {first}, so until then only partial credit taught the model. In "
-        f"the last five steps, {fmean(right[-5:]):.0%} were correct on average. {READ}"
-    )
+    return {
+        **recorded,
+        "story": "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON, in the "
+        f'{len(right)} steps of the command "make real", with seed 0. It is paid for a correct object, and a little '
+        f"for the right keys, for correct fields, and for nothing but the object. {READ}",
+        "ending": f"The rewards are sound. In this run, no completion was correct before step {first}, so until then "
+        f"only partial credit taught the model. In the last five steps, {fmean(right[-5:]):.0%} were correct.",
+    }
 
 
 def main() -> None:
@@ -171,7 +173,7 @@ def main() -> None:
         prepare_machine(CPU)
         tiny = [run_of(record(run)) for run in RUNS]
     tiny = [told(run, recorded) for run, recorded in zip(RUNS, tiny, strict=True)]
-    PAGE.write_text(page_of([*tiny, *real], TITLE), encoding="utf-8")
+    PAGE.write_text(page_of([*tiny, *map(told_of_real, real)], TITLE), encoding="utf-8")
     PICTURE.write_text(animation(tiny[0], SUBTITLE, SHOWN, CURVES), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")
 

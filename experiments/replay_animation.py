@@ -1,30 +1,32 @@
-"""Draw some steps of a replayed run as an SVG that moves: what was paid most, and reward and correct answers over time.
+"""Draw some steps of a replayed run as an SVG that moves: the question, the answer that is paid most, and two numbers.
 
-It needs no script, follows the reader's light or dark mode, and stands still where a reader wants no motion.
+It needs no script, follows the reader's light or dark mode, and stands still where a reader wants no motion. It ends
+after two rounds with its last step. Its letters can be read on a phone, where it is 360 pixels wide.
 """
 
+import re
 from html import escape
-from textwrap import wrap
 
-SECONDS = 2  # each step is shown for so long
+SECONDS, ROUNDS = 2, 2  # each step is shown for so long, the last one twice as long
 TITLE = "A policy learns to cheat"
 STYLE = """
 svg { --paper: #ffffff; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --reward: #b34a00; --correct: #1b5fa7; }
 @media (prefers-color-scheme: dark) {
   svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d; --reward: #f5a15c; --correct: #7fb6f2; }
 }
-text { font: 14px system-ui, sans-serif; fill: var(--ink); } .quiet { fill: var(--quiet); font-size: 12px; }
-.said { font: 13px ui-monospace, monospace; white-space: pre; } .title { font-weight: 600; font-size: 16px; }
-.reward { stroke: var(--reward); fill: none; stroke-width: 2; }
-.correct { stroke: var(--correct); fill: none; stroke-width: 2; }
-text.reward { fill: var(--reward); stroke: none; } text.correct { fill: var(--correct); stroke: none; }
-.axis { stroke: var(--line); } .now { stroke: var(--ink); stroke-dasharray: 3 3; }
-.frame { visibility: hidden; animation: show %(whole)ds step-end infinite; }
+text { font: 20px system-ui, sans-serif; fill: var(--ink); } .quiet { fill: var(--quiet); }
+.question { font-weight: 600; font-size: 24px; } .mark { font-size: 40px; font-weight: 700; fill: var(--correct); }
+.said { font: 20px ui-monospace, monospace; white-space: pre; } .tag { fill: var(--reward); font-weight: 600; }
+.number { font-size: 54px; font-weight: 700; } .reward { fill: var(--reward); } .correct { fill: var(--correct); }
+.line { stroke: var(--line); }
+.frame { visibility: hidden; animation: show %(whole)ds step-end %(rounds)d; }
+.last { animation-name: last; animation-fill-mode: forwards; }
 @keyframes show { 0%% { visibility: visible; } %(share)g%% { visibility: hidden; } 100%% { visibility: hidden; } }
+@keyframes last { 0%% { visibility: hidden; } %(start)g%% { visibility: visible; } 100%% { visibility: visible; } }
 @media (prefers-reduced-motion: reduce) { .frame { animation: none; } .last { visibility: visible; } }
 """
-LEFT, RIGHT, TOP, HIGH, GAP, BOTTOM = 440, 700, 60, 80, 50, 308  # of the two charts, and of the picture
-LINES, COLUMNS = 8, 46
+WIDTH, HEIGHT, LEFT, MIDDLE = 480, 372, 20, 250
+LINES, COLUMNS = 5, 36
 
 
 def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> str:
@@ -34,78 +36,66 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
         run: one run of the page.
         about: what its reward pays for.
         steps: the steps to show, one after the other.
-        keys: labels of the two curves, from the color's class to the label.
+        keys: labels of two curves: of the ``reward``, and of the share that is ``correct``, which is a reward too.
     """
     found = {step["step"]: step for step in run["steps"]}
-    curves = {kind: next(c["points"] for c in run["curves"] if c["label"] == label) for kind, label in keys.items()}
-    charts = "".join(chart(place, kind, points) for place, (kind, points) in enumerate(curves.items()))
-    frames = "".join(
-        frame(number, run, found[step], curves, last=step == steps[-1]) for number, step in enumerate(steps)
-    )
-    style = STYLE % {"whole": SECONDS * len(steps), "share": 100 / len(steps)}
-    said = f"{TITLE}: {run['story']}"
+    frames = "".join(frame(number, run, found[step], steps, keys) for number, step in enumerate(steps))
+    whole = SECONDS * (len(steps) + 1)
+    share = dict(share=100 * SECONDS / whole, start=100 - 200 * SECONDS / whole)
+    said = f"{TITLE}: {run['story']} {run['ending']}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {BOTTOM}" role="img"><title>{escape(said)}</title>'
-        f'<style>{style}</style><rect width="720" height="{BOTTOM}" fill="var(--paper)"/>'
-        f'<text x="16" y="28" class="title">{escape(TITLE)}: {escape(about)}</text>{charts}{frames}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+        f"<title>{escape(said)}</title><style>{STYLE % (dict(whole=whole, rounds=ROUNDS) | share)}</style>"
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="var(--paper)"/>'
+        f'<text x="{LEFT}" y="34" class="quiet">{escape(about)}</text>'
+        f'<line class="line" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="258" y2="258"/>'
+        f'<text x="{LEFT}" y="290" class="quiet">paid (mean)</text>'
+        f'<text x="{MIDDLE}" y="290" class="quiet">correct, in form</text>{frames}</svg>\n'
     )
 
 
-def chart(place: int, kind: str, points: list) -> str:
-    """One curve with its ends."""
-    label = {"reward": "mean reward", "correct": "correct and in the right form (share)"}[kind]
-    most = highest(points)
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(place, point, points) for point in points))
-    low = base(place)
-    return (
-        f'<text x="{LEFT}" y="{low - HIGH - 8}" class="{kind}">{label}</text>'
-        f'<line class="axis" x1="{LEFT}" x2="{RIGHT}" y1="{low}" y2="{low}"/>'
-        f'<text class="quiet" x="{LEFT - 6}" y="{low + 4}" text-anchor="end">0</text>'
-        f'<text class="quiet" x="{LEFT - 6}" y="{low - HIGH + 4}" text-anchor="end">{most:.2g}</text>'
-        f'<text class="quiet" x="{LEFT}" y="{low + 16}">step {points[0][0]}</text>'
-        f'<text class="quiet" x="{RIGHT}" y="{low + 16}" text-anchor="end">{points[-1][0]}</text>'
-        f'<polyline class="{kind}" points="{line}"/>'
-    )
-
-
-def base(place: int) -> int:
-    """The lower end of a chart."""
-    return TOP + HIGH + 10 + place * (HIGH + GAP)
-
-
-def highest(points: list) -> float:
-    """The upper end of a chart's axis; 1 for a curve of zeros.
-
-    >>> highest([[1, 0.0], [2, 2.5]]), highest([[1, 0.0], [2, 0.0]])
-    (2.5, 1.0)
-    """
-    return max(value for _, value in points) or 1.0
-
-
-def at(place: int, point: tuple[int, float], points: list) -> tuple[float, float]:
-    """Where a point is drawn; the only step of a run, at the left."""
-    (first, _), (last, _) = points[0], points[-1]
-    x = LEFT + (point[0] - first) / max(1, last - first) * (RIGHT - LEFT)
-    return x, base(place) - point[1] / highest(points) * HIGH
-
-
-def frame(number: int, run: dict, step: dict, curves: dict, *, last: bool) -> str:
-    """What is shown at one step."""
-    rows = [row for group in step["groups"] for row in group["rows"]]
-    text, _, _, paid, *_ = max(rows, key=lambda row: row[3])
-    lines = wrap(run["texts"][text], COLUMNS, drop_whitespace=False)[:LINES]
+def frame(number: int, run: dict, step: dict, steps: list[int], keys: dict[str, str]) -> str:
+    """What is shown at one step: the completion that was paid most, and the two numbers of all completions."""
+    rows = [(row, group["prompt"]) for group in step["groups"] for row in group["rows"]]
+    (text, _, _, _, rewards, _), prompt = max(rows, key=lambda pair: pair[0][3])
+    right = rewards[run["rewards"].index(keys["correct"])] == 1
+    question = [line for line in run["texts"][prompt].splitlines() if line.strip() not in ("", "assistant")][-1]
+    curves = {curve["label"]: dict(map(tuple, curve["points"])) for curve in run["curves"]}
+    values = {kind: curves[label][step["step"]] for kind, label in keys.items()}
     said = "".join(
-        f'<text class="said" x="16" y="{138 + 20 * i}">{escape(part)}</text>' for i, part in enumerate(lines)
+        f'<text class="said" x="{LEFT}" y="{122 + 30 * place}">{tinted(line)}</text>'
+        for place, line in enumerate(lines(run["texts"][text]))
     )
-    marks, values = "", {}
-    for place, (kind, points) in enumerate(curves.items()):
-        point = next(point for point in points if point[0] == step["step"])
-        (x, y), low, values[kind] = at(place, point, points), base(place), point[1]
-        marks += f'<line class="now" x1="{x:.1f}" x2="{x:.1f}" y1="{low - HIGH}" y2="{low}"/>'
-        marks += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="var(--ink)"/>'
+    last = " last" * (number == len(steps) - 1)
+    delay = "" if last else f' style="animation-delay: {number * SECONDS}s"'
     return (
-        f'<g class="frame{" last" * last}" style="animation-delay: {number * SECONDS}s">'
-        f'<text x="16" y="62">Step {step["step"]}</text>'
-        f'<text x="16" y="86">reward {values["reward"]:.2f}, correct {values["correct"]:.2f}</text>'
-        f'<text x="16" y="114" class="quiet">The most paid completion (reward {paid:.2f}):</text>{said}{marks}</g>'
+        f'<g class="frame{last}"{delay}>'
+        f'<text x="{WIDTH - LEFT}" y="34" text-anchor="end">step {step["step"]}</text>'
+        f'<text x="{LEFT}" y="80" class="question">{escape(question)}</text>'
+        f'<text x="{WIDTH - LEFT}" y="86" class="mark" text-anchor="end">{"✓" if right else "✗"}</text>{said}'
+        f'<text x="{LEFT}" y="350" class="number reward">{values["reward"]:.2f}</text>'
+        f'<text x="{MIDDLE}" y="350" class="number correct">{values["correct"]:.0%}</text></g>'
+    )
+
+
+def lines(text: str) -> list[str]:
+    """A completion in at most so many lines, broken between tags and words.
+
+    >>> lines("<reasoning>2 + 2 = 4</reasoning><answer>4</answer>")
+    ['<reasoning>2 + 2 = 4</reasoning>', '<answer>4</answer>']
+    """
+    found = [""]
+    for part in re.findall(r"<[^<>\s]{1,40}>|\s+|[^\s<]+|<", text):
+        if len(found[-1] + part) > COLUMNS:
+            found.append("")
+        found[-1] += part[:COLUMNS]
+    kept = [line.strip() for line in found[:LINES]]
+    return [*kept[:-1], f"{kept[-1][: COLUMNS - 2]} …"] if len(found) > LINES else kept
+
+
+def tinted(line: str) -> str:
+    """A line with its tags in the color of what is paid."""
+    parts = re.split(r"(<[^<>\s]{1,40}>)", line)
+    return "".join(
+        f'<tspan class="tag">{escape(part)}</tspan>' if place % 2 else escape(part) for place, part in enumerate(parts)
     )

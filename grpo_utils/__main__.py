@@ -17,7 +17,7 @@ from .exercises import exercise_table
 from .profiles import find_profile
 from .project import new_project, template_names, upgrade
 from .real import training as real
-from .runs import read_report
+from .runs import read_report, show_replay
 from .share import block, where_to_paste
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
         kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
     if "OUTPUT_DIR" in parameters and (folder / "report.json").exists():  # lesson 14 leaves a model, but no report
         _show_report(folder)
+        show_replay(folder)
     else:
         print(f"\n{kept}: the executed lesson, {time.perf_counter() - started:.0f} s")
 

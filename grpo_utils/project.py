@@ -13,7 +13,6 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import wheel.wheelfile
-from grpo_check.sections import PAGES, root_of_pages
 from grpo_core.errors import CourseError, check_choice
 
 from .models import TINY_MODELS
@@ -116,7 +115,8 @@ def write_wheel(folder: Path) -> Path:
         here = Path(import_module(package).__file__).parent
         found = [path for path in sorted(here.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
         files |= {f"{package}/{path.relative_to(here).as_posix()}": path.read_bytes() for path in found}
-    files |= {f"grpo_check/pages/{page}": (root_of_pages() / page).read_bytes() for page in PAGES}
+    packed = import_module("grpo_check.sections")  # by its name, as a part of what is packed
+    files |= {f"grpo_check/pages/{page}": (packed.root_of_pages() / page).read_bytes() for page in packed.PAGES}
     folder.mkdir(parents=True, exist_ok=True)
     for older in folder.glob("grpo_check-*.whl"):
         older.unlink()

@@ -11,6 +11,8 @@ Nothing is ever overwritten: a folder that holds another run is renamed first.
 
 import json
 import os
+import subprocess
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -157,3 +159,10 @@ def read_report(folder: str | Path) -> dict:
     if not path.is_file():
         raise CourseError(f"There is no report.json in {str(folder)!r}: no run has finished there.")
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def show_replay(folder: Path) -> None:
+    """Write the replay of a run whose completions were logged, and print where it is; the run goes on without one."""
+    if any(folder.rglob("completions_*.parquet")):
+        print("\nWatch it learn, step by step:", flush=True)
+        subprocess.run([sys.executable, "-m", "grpo_check", "replay", str(folder)], check=False)

@@ -13,7 +13,8 @@ SOURCES = ROOT / "grpo_check" / "src"
 #: Each package, and those of this repository that it may import.
 MAY_IMPORT = {
     SOURCES / "grpo_core": {"grpo_core"},
-    SOURCES / "grpo_check": {"grpo_check", "grpo_core"},
+    SOURCES / "grpo_run": {"grpo_run", "grpo_core"},
+    SOURCES / "grpo_check": {"grpo_check", "grpo_core", "grpo_run"},
     ROOT / "grpo_utils": {"grpo_utils", "grpo_core"},
 }
 OURS = {path.name for path in MAY_IMPORT}

@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import re
-from graphlib import TopologicalSorter
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +13,6 @@ from course import ROOT
 from datasets import Dataset
 from grpo_core.errors import CourseError
 from grpo_run import held_out
-from grpo_run.folder import PACKAGES
 from share_templates import FOLLOWED, NOT_FOLLOWED, SHARED, followed
 from template_projects import OWN_REWARDS, in_folder
 
@@ -22,8 +20,6 @@ from grpo_utils.__main__ import main
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.profiles import T4
 from grpo_utils.project import new_project, template_names
-
-[RUN, _] = PACKAGES
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -55,19 +51,6 @@ def test_its_config_for_a_gpu_has_the_sizes_of_the_t4_profile(path):
 
 def test_no_template_is_forgotten_when_shared_files_are_copied():
     assert template_names() == sorted(SHARED)
-
-
-def test_the_modules_of_a_run_import_nothing_of_the_checks_or_the_course():
-    for path in [path for package in PACKAGES for path in package.glob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom):
-                assert not (node.module or "").startswith(("grpo_check", "grpo_utils")), (path, node.lineno)
-
-
-def test_no_two_modules_of_a_run_need_each_other():
-    """`start` asked `folder` what had changed in a run, and `folder` knows the settings that `start` reads."""
-    needs = {path.stem: re.findall(r"^ *from \.(\w+) import", path.read_text(), re.M) for path in RUN.glob("*.py")}
-    TopologicalSorter(needs).prepare()  # raises for a circle
 
 
 @pytest.mark.parametrize("name", template_names())

@@ -1,6 +1,7 @@
 """docs/watch-it-cheat.html replays the runs of lesson 02 that the README shows, and its picture is drawn from it."""
 
 import gzip
+import re
 
 import browser
 import pytest
@@ -32,7 +33,8 @@ def test_flawed_rewards_are_named_and_sound_ones_are_not(runs):
     severe = {run["name"]: {v["code"] for v in run["verdicts"] if v["severity"] == "error"} for run in runs}
     assert [bool(codes) for codes in severe.values()] == [True, True, True, False, False, False]
     assert [len(run["steps"]) for run in runs[:-1]] == [run.steps for run in RUNS] and runs[-1]["name"] == REAL
-    assert all(run["story"] for run in runs)
+    assert all(run["story"] and run["ending"] for run in runs)
+    assert not any(re.search("cheat|sound|luck|nothing can", run["name"] + run["story"]) for run in runs)
 
 
 def test_its_verdicts_are_in_the_words_of_the_rules_of_today(runs):
@@ -46,7 +48,7 @@ def test_its_verdicts_are_in_the_words_of_the_rules_of_today(runs):
 def test_a_run_that_earned_nothing_has_a_picture(runs):
     flat = [{"label": label, "points": [[1, 0.0]]} for label in CURVES.values()]
     picture = animation({**runs[0], "curves": flat, "steps": runs[0]["steps"][:1]}, SUBTITLE, [1], CURVES)
-    assert picture.count("<circle") == 2 and "nan" not in picture
+    assert picture.count("<g ") == 1 and ">0.00<" in picture and ">0%<" in picture
 
 
 def test_it_is_small_enough_to_send():

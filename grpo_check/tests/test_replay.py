@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import browser
@@ -324,7 +325,7 @@ def test_texts_of_strangers_cannot_leave_the_block_of_data(tmp_path):
     replay_runs.write_run(tmp_path / name, steps=2, texts=[EVIL, "\u2028", "\u202eabc שלום", "]]>"])
     page = page_of(read_run(tmp_path / name))
     soup = BeautifulSoup(page, "html.parser")
-    assert len(soup.find_all("script")) == 2 and not soup.find_all("img")
+    assert len(soup.find_all("script")) == 3 and not soup.find_all("img")
     assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(runs_of(page)[0]["texts"])
     assert "\u2028" not in page
     policy = soup.find("meta", attrs={"http-equiv": True})["content"]
@@ -531,6 +532,54 @@ def test_slider_and_keys_move_through_the_steps(shown, data):
 
 
 @needs_browser
+def test_the_ending_is_not_given_away(page, run, tmp_path):
+    recording = replace(read_run(run), story="What will it write?", ending="It cheats.")
+    write_replay(recording, tmp_path / "told.html")
+    page.open(tmp_path / "told.html")
+    drawn = "document.querySelector('.curve').getAttribute('points').split(' ').length"
+    assert page.run(drawn) == 1 and text(page, "#ending") == "" and text(page, "#story") == "What will it write?"
+    page.press("ArrowRight")
+    assert page.run(drawn) == 2 and page.run("document.querySelectorAll('.spoke[visibility=visible]').length") == 0
+    page.press("End")
+    assert page.run(drawn) == 30 and text(page, "#ending") == "It cheats." and text(page, "#play") == "Again"
+    page.press("Home")
+    assert page.run(drawn) == 30 and text(page, "#ending") and text(page, "#play") == "Play"  # it was seen
+
+
+@needs_browser
+def test_an_address_leads_to_a_step_and_a_group_and_follows_the_reader(page, run, tmp_path):
+    file = written(run, tmp_path / "page.html")
+    page.open(file)
+    page.run("location.hash = 'step=12&group=2'")
+    time.sleep(0.2)
+    assert text(page, "#at") == "step 12 of 30" and page.run("document.getElementById('group').value") == "1"
+    page.press("ArrowRight")
+    assert page.run("location.hash") == "#step=13&group=2"
+    page.run("location.hash = 'step=999999999999&group=<b>'")
+    time.sleep(0.2)
+    assert text(page, "#at") == "step 13 of 30"
+
+
+@needs_browser
+def test_the_best_paid_answer_of_a_step_stands_first_with_its_question(shown, data):
+    group, row = max(
+        ((group, row) for group in data["steps"][0]["groups"] for row in group["rows"]), key=lambda pair: pair[1][3]
+    )
+    assert text(shown, "#asked") == data["texts"][group["prompt"]].strip().splitlines()[-1]
+    assert shown.run("document.querySelector('#best .text').textContent") == data["texts"][row[0]]
+    assert text(shown, "#worth").startswith("paid ")
+
+
+@needs_browser
+def test_nothing_jumps_while_it_plays(shown):
+    heights = "[...new Set([...document.querySelectorAll('#rows .text')].map((e) => e.offsetHeight))]"
+    shown.run("document.getElementById('play').click()")
+    during = shown.run(heights)
+    shown.run("document.getElementById('play').click()")
+    assert len(during) == 1 and not shown.run("document.body.classList.contains('playing')")
+
+
+@needs_browser
 def test_a_verdict_that_was_opened_stays_open_at_the_next_step(shown):
     shown.press("End")
     shown.run("document.querySelector('#verdicts li:not([hidden]) summary').click()")
@@ -635,7 +684,7 @@ def test_a_page_of_one_run_offers_no_choice(shown):
 def test_a_group_is_chosen_and_its_table_is_labelled(shown, data):
     choose(shown, "group", 2)
     group = data["steps"][0]["groups"][2]
-    assert text(shown, "#prompt") == data["texts"][group["prompt"]]
+    assert shown.run("document.getElementById('prompt').textContent") == data["texts"][group["prompt"]]
     said = shown.run("[...document.querySelectorAll('#rows .text')].map((e) => e.textContent)")
     assert said == [data["texts"][row[0]] for row in group["rows"]]
     assert "group 3" in text(shown, "#rows caption")
@@ -686,7 +735,7 @@ def test_a_completion_that_tries_to_run_a_script_is_only_text(page, tmp_path):
     time.sleep(0.2)
     assert page.run("document.title") == "Replay: evil"
     assert EVIL in page.run("[...document.querySelectorAll('#rows .text')].map((e) => e.textContent)")
-    assert page.run("document.querySelectorAll('img, script').length") == 2
+    assert page.run("document.querySelectorAll('img, script').length") == 3
     assert [address for address in page.requests() if not address.startswith("file:")] == []
 
 

@@ -27,6 +27,7 @@ from ..data.extraction import SENTENCES
 from ..install import check_gpu
 from ..profiles import CPU, CPU_ENVIRONMENT, PROFILES, THREADS, Profile, prepare_machine
 from ..project import copy_template
+from ..runs import show_replay
 from .measuring import (
     ROWS,
     SAMPLES,
@@ -68,6 +69,7 @@ def main(arguments: argparse.Namespace, options: list[str]) -> None:
     after = run_once(model, arguments.task, arguments.seed, folder, options, *how, machine=machine)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}\n{examples_line(examples, after)}")
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
+    show_replay(folder)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

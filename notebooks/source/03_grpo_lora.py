@@ -276,6 +276,8 @@ config = GRPOConfig(
     output_dir=str(run.folder / "checkpoints"),
     seed=SEED,
     report_to=REPORT_TO,
+    log_completions=True,  # every completion into a file in output_dir, to watch what the policy writes
+    num_completions_to_print=0,
     **other_arguments(profile),
 )
 batch = config.per_device_train_batch_size

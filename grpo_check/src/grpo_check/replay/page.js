@@ -3,7 +3,8 @@
 // Replays recorded runs. The data is in the page, nothing is loaded, and all text of a run is shown as text only.
 
 const runs = JSON.parse(document.getElementById("data").textContent);
-const state = { run: runs[0], step: 0, group: 0, timer: 0 };
+const state = { run: runs[0], step: 0, group: 0, timer: 0, seen: 0 };
+const title = document.title.replace(/^Replay: /, "");
 const at = (id) => document.getElementById(id);
 const [TEXT, LENGTH, ADVANTAGE, TOTAL, REWARDS, EXTRAS] = [0, 1, 2, 3, 4, 5]; // the places in a row
 const NONE = "–";
@@ -58,10 +59,14 @@ function breakable(name) { // a long name may be broken after its underscores
   return (name.match(/[^_/.]+[_/.]*|[_/.]+/g) ?? []).flatMap((part) => [part, document.createElement("wbr")]).slice(0, -1);
 }
 
+function tinted(text) { // tags in a color of their own, because many rewards pay for them
+  return text.split(/(<[^<>\s]{1,40}>)/).map((part, index) => (index % 2 ? make("span", { class: "tag", text: part }) : part));
+}
+
 function textBox(number, label) {
   const text = textOf(number);
   const box = make("div", { class: "text", dir: "auto", "data-label": label });
-  if (text.trim()) box.textContent = text;
+  if (text.trim()) box.append(...tinted(text));
   else box.append(make("span", { class: "empty", text: text ? "only blank characters" : "empty" }));
   return box;
 }
@@ -85,7 +90,8 @@ function showRun() {
   const steps = run.steps;
   state.step = 0;
   state.group = 0;
-  at("name").textContent = run.name;
+  state.seen = 0;
+  at("headline").textContent = runs.length > 1 || title !== run.name ? title : `Replay of ${run.name}`;
   at("about").textContent = about(run);
   at("story").textContent = run.story;
   at("step").max = steps.length - 1;
@@ -142,15 +148,13 @@ function span() {
 function showCharts() {
   const [from, to] = span();
   at("charts").replaceChildren(...state.run.curves.map((curve) => chart(curve, from, to)));
-  const spoken = state.run.verdicts.some((verdict) => verdict.severity !== "note");
-  at("legend").textContent = `The solid line is the step shown${spoken ? "; dotted lines: a warning, which looks back over several steps and so comes late" : ""}. Click a curve to go to a step.`;
+  at("legend").textContent = "A curve is drawn as far as you have seen the run. The solid line is the step shown, a dotted line a warning, which looks back over several steps and so comes late. Click in a chart to go to a step.";
 }
 
 function chart(curve, from, to) {
   const { x, y, low, high } = scales(curve, from, to);
   const { width, height, left, right, bottom } = BOX;
-  const ends = [curve.points[0], curve.points.at(-1)].map(([step, value]) => `${shown(value)} at step ${step}`);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: `chart ${curve.kind}`, role: "img", "aria-label": `${curve.label}: from ${ends[0]} to ${ends[1]}` });
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: `chart ${curve.kind}`, role: "img" });
   for (const value of [low, high]) {
     svg.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     const text = shown(value);
@@ -161,10 +165,9 @@ function chart(curve, from, to) {
   svg.append(draw("text", { x: left, y: height - 4 }, `step ${from}`));
   if (from !== to) svg.append(draw("text", { x: width - right, y: height - 4, "text-anchor": "end" }, to));
   for (const { step, severity } of state.run.verdicts) {
-    if (severity !== "note") svg.append(draw("line", { class: "spoke", x1: x(step), x2: x(step), y1: BOX.top, y2: height - bottom }));
+    if (severity !== "note") svg.append(draw("line", { class: "spoke", "data-step": step, x1: x(step), x2: x(step), y1: BOX.top, y2: height - bottom }));
   }
-  const path = curve.points.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-  svg.append(draw("polyline", { class: "curve", points: path }));
+  svg.append(draw("polyline", { class: "curve" }));
   svg.append(draw("line", { class: "now", y1: BOX.top, y2: height - bottom }), draw("circle", { class: "dot", r: 4 }));
   svg.addEventListener("click", (event) => { stop(); goNear(stepAt(svg, event.clientX, from, to)); });
   const caption = make("figcaption", { class: curve.kind }, make("span", { dir: "auto" }, ...breakable(curve.label)), make("output", { "aria-live": "off" }));
@@ -191,6 +194,13 @@ function markCharts() {
     dot.setAttribute("visibility", point ? "visible" : "hidden");
     if (point) { dot.setAttribute("cx", x(point[0])); dot.setAttribute("cy", y(point[1])); }
     figure.querySelector("output").textContent = shown(point ? point[1] : null);
+    const until = state.run.steps[state.seen].step;
+    const known = curve.points.filter(([each]) => each <= until);
+    const svg = figure.querySelector("svg");
+    svg.querySelector(".curve").setAttribute("points", known.map(([each, value]) => `${x(each).toFixed(1)},${y(value).toFixed(1)}`).join(" "));
+    const ends = known.length ? [known[0], known.at(-1)].map(([each, value]) => `${shown(value)} at step ${each}`) : [NONE, NONE];
+    svg.setAttribute("aria-label", `${curve.label}: from ${ends[0]} to ${ends[1]}`);
+    for (const spoke of svg.querySelectorAll(".spoke")) spoke.setAttribute("visibility", Number(spoke.dataset.step) <= until ? "visible" : "hidden");
   });
 }
 
@@ -220,9 +230,55 @@ function showStep() {
   at("step").setAttribute("aria-valuetext", `step ${step.step}. ${sentence(step)}`);
   state.group = Math.min(state.group, step.groups.length - 1);
   fill(at("group"), step.groups.map((group, index) => groupLabel(group, index, step)), state.group);
+  state.seen = Math.max(state.seen, state.step);
+  const ending = state.seen === state.run.steps.length - 1 ? state.run.ending : "";
+  if (at("ending").textContent !== ending) at("ending").textContent = ending; // else it would be read out at each step
+  at("ending").hidden = !ending;
+  if (!state.timer) at("play").textContent = isLast() ? "Again" : "Play";
   markCharts();
   showVerdicts();
+  showNow();
   showGroup();
+}
+
+function isLast() {
+  return state.step === state.run.steps.length - 1 && state.step > 0;
+}
+
+function truthOf(run) { // the place of the reward that says whether an answer is correct, if its scores are only 0 and 1
+  run.truth ??= findTruth(run);
+  return run.truth;
+}
+
+function findTruth(run) {
+  const index = run.rewards.findIndex((name) => run.curves.some((curve) => curve.kind === "correctness" && curve.label === name));
+  const plain = index >= 0 && run.steps.every((step) => rowsOf(step).every((row) => [0, 1, null].includes(row[REWARDS][index])));
+  return plain ? index : -1;
+}
+
+function isRight(row) { // null where nothing says so
+  const truth = truthOf(state.run);
+  return truth < 0 || row[REWARDS][truth] === null ? null : row[REWARDS][truth] === 1;
+}
+
+function questionOf(group) { // the last line of a prompt that is not the name of a speaker
+  const lines = textOf(group.prompt).split("\n").map((line) => line.trim()).filter((line) => line && !/^(system|user|assistant|<\|.*\|>)$/i.test(line));
+  return (lines.at(-1) ?? "").replace(/^user\s*:?\s*/i, "").slice(0, 300);
+}
+
+function showNow() {
+  const step = stepNow();
+  const paid = (row) => row[TOTAL] ?? -Infinity;
+  let [best, from] = [step.groups[0].rows[0], step.groups[0]];
+  for (const group of step.groups) for (const row of group.rows) if (paid(row) > paid(best)) [best, from] = [row, group];
+  at("now-title").textContent = state.run.heldOut ? `A held-out sample of step ${step.step}` : `What was paid most in step ${step.step}`;
+  at("asked").textContent = questionOf(from);
+  at("best").replaceChildren(textBox(best[TEXT], at("now-title").textContent));
+  const right = isRight(best);
+  const parts = state.run.heldOut ? [] : [make("span", { class: "paid", text: `paid ${shown(best[TOTAL])}` })];
+  if (right !== null) parts.push(make("span", { class: "right", text: right ? "✓ correct" : "✗ not correct" }));
+  at("worth").replaceChildren(...parts);
+  fit(at("now"));
 }
 
 function sentence(step) {
@@ -249,7 +305,7 @@ function listVerdicts() {
 function showVerdicts() { // the items stay, so that one that was opened stays open
   const { verdicts } = state.run;
   const now = stepNow().step;
-  const isEnd = state.step === state.run.steps.length - 1;
+  const isEnd = isLast() || state.run.steps.length === 1;
   const [none, ...items] = at("verdicts").children;
   items.forEach((item, index) => {
     item.hidden = verdicts[index].step > now && !isEnd;
@@ -257,27 +313,15 @@ function showVerdicts() { // the items stay, so that one that was opened stays o
   });
   if (items.length) none.textContent = state.step < 10 ? "No warning up to this step. Most checks need ten steps or more." : "No warning up to this step.";
   none.hidden = items.some((item) => !item.hidden);
-  const next = verdicts.filter((verdict, index) => items[index].hidden);
-  at("later").hidden = !next.length;
-  at("later").replaceChildren();
-  if (!next.length) return;
-  const button = make("button", { type: "button", text: `Go to the ${next[0].severity === "note" ? "verdict" : "warning"} at step ${next[0].step}` });
-  button.addEventListener("click", () => goFrom(next[0].step));
-  at("later").append(button);
-}
-
-function goFrom(step) {
-  stop();
-  const index = state.run.steps.findIndex((each) => each.step >= step);
-  goTo(index < 0 ? state.run.steps.length - 1 : index);
-  at("step").focus();
 }
 
 function verdictItem(verdict) {
   const summary = make("summary", {},
     make("span", { class: `severity ${verdict.severity}`, text: verdict.severity }), ` ${verdict.code}: ${verdict.what} `);
   const lines = [verdict.seen, verdict.why && `Why: ${verdict.why}`, ...verdict.fixes.map((fix) => `Do: ${fix}`)];
-  const details = make("details", {}, summary, ...lines.filter(Boolean).map((text) => make("p", { text })));
+  const go = make("button", { type: "button", text: `Go to step ${verdict.step}` });
+  go.addEventListener("click", () => { stop(); goNear(verdict.step); at("step").focus(); });
+  const details = make("details", {}, summary, ...lines.filter(Boolean).map((text) => make("p", { text })), go);
   return make("li", {}, details);
 }
 
@@ -290,7 +334,7 @@ function showGroup() {
   at("before").setAttribute("aria-disabled", state.group === 0); // `disabled` would drop the focus
   at("after").setAttribute("aria-disabled", state.group === step.groups.length - 1);
   at("prompt").textContent = textOf(group.prompt) || "The prompt was not recorded.";
-  at("prompt").scrollTop = at("prompt").scrollHeight; // the question is often its last line
+  at("question").textContent = questionOf(group);
   at("rows").replaceChildren(groupTable(group, step));
   fit(at("group-view"));
 }
@@ -301,11 +345,15 @@ function columnsOf() {
     const weight = run.weights[index];
     return weight === 1 ? name : weight ? `${name} (weight ${weight})` : `${name} (not paid)`;
   };
-  const named = run.rewards.map((name, index) => ({ name: label(name, index), value: (row) => shown(row[REWARDS][index]) }));
+  const truth = truthOf(run);
+  const tick = (row) => ({ true: "✓", false: "✗", null: NONE })[isRight(row)];
+  const right = truth < 0 ? [] : [{ name: label(run.rewards[truth], truth), value: tick }];
+  const named = run.rewards.map((name, index) => ({ name: label(name, index), value: (row) => shown(row[REWARDS][index]) })).filter((_, index) => index !== truth);
   const length = { name: "characters", value: (row) => shown(row[LENGTH]) };
-  if (run.heldOut) return [...named, length];
-  const total = run.rewards.length > 1 ? [{ name: run.total, value: (row) => shown(row[TOTAL]) }] : [];
-  return [{ name: "advantage", value: (row) => shown(settled(row[ADVANTAGE]), true), bar: true }, ...total, ...named, length];
+  if (run.heldOut) return [...right, ...named, length];
+  const paid = run.weights.filter((weight) => weight);
+  const total = run.rewards.length > 1 && (paid.length > 1 || paid[0] !== 1) ? [{ name: run.total, value: (row) => shown(row[TOTAL]) }] : [];
+  return [...right, { name: "advantage", value: (row) => shown(settled(row[ADVANTAGE]), true), bar: true }, ...total, ...named, length];
 }
 
 function settled(advantage) { // a rounding error of a tied group is no advantage
@@ -329,9 +377,7 @@ function groupTable(group, step) {
 
 function whyTied(group) {
   if (group.rows.every((row) => row[TOTAL] === null)) return "No reward function scored them: this group teaches nothing.";
-  const truth = state.run.rewards.findIndex((name) => state.run.curves.some((curve) => curve.kind === "correctness" && curve.label === name));
-  const right = truth >= 0 && group.rows.every((row) => row[REWARDS][truth] === 1);
-  return right ? "All are correct and were paid the same: nothing is left to learn from this prompt." : "All were paid the same: this group teaches nothing.";
+  return group.rows.every((row) => isRight(row)) ? "All are correct and were paid the same: nothing is left to learn from this prompt." : "All were paid the same: this group teaches nothing.";
 }
 
 function groupRow(row, index, columns, most) {
@@ -472,6 +518,8 @@ function play() {
   if (state.timer) return stop();
   if (state.step === state.run.steps.length - 1) goTo(0);
   at("play").textContent = "Pause";
+  document.body.classList.add("playing");
+  if (window.innerWidth <= 640) at("controls").scrollIntoView();
   at("said").setAttribute("aria-live", "off"); // a screen reader could not keep up
   state.timer = setInterval(() => {
     goTo(state.step + 1);
@@ -482,12 +530,14 @@ function play() {
 function stop() {
   clearInterval(state.timer);
   state.timer = 0;
-  at("play").textContent = "Play";
+  document.body.classList.remove("playing");
+  at("play").textContent = isLast() ? "Again" : "Play";
   at("said").setAttribute("aria-live", "polite");
 }
 
 function onKey(event) {
   if (event.target.closest("input, select, .text") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key === " " && event.target === document.body) { event.preventDefault(); play(); }
   const places = { ArrowLeft: state.step - 1, ArrowRight: state.step + 1, Home: 0, End: state.run.steps.length - 1 };
   if (event.key in places) { event.preventDefault(); stop(); goTo(places[event.key]); }
 }
@@ -496,6 +546,34 @@ function chooseRun() {
   stop();
   state.run = runs[at("run").value];
   showRun();
+}
+
+function readAddress() { // #run=2&step=12&group=3, counted from 1; a step by its number
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const number = (name) => (/^\d{1,9}$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : 0);
+  const run = runs[number("run") - 1];
+  if (run && run !== state.run) { at("run").value = number("run") - 1; chooseRun(); }
+  if (number("step")) goNear(number("step"));
+  if (number("group")) chooseGroup(number("group") - 1);
+}
+
+function writeAddress() {
+  if (state.timer) return;
+  const run = runs.length > 1 ? `run=${runs.indexOf(state.run) + 1}&` : "";
+  history.replaceState(null, "", `#${run}step=${stepNow().step}&group=${state.group + 1}`);
+}
+
+function addRuns() { // the others, which stand after the script
+  runs.push(...JSON.parse(at("more").textContent));
+  fill(at("run"), runs.map((run) => run.name), 0);
+  at("run-choice").hidden = runs.length < 2;
+  at("run-choice").firstElementChild.textContent = `Choose one of ${runs.length} runs`;
+  if (runs.length > 1) at("headline").textContent = title;
+  readAddress();
+  for (const id of ["step", "run", "group"]) at(id).addEventListener("change", writeAddress);
+  document.addEventListener("keyup", writeAddress);
+  document.addEventListener("click", writeAddress);
+  window.addEventListener("hashchange", readAddress);
 }
 
 function listen() {
@@ -513,13 +591,11 @@ function listen() {
 }
 
 function open() {
-  fill(at("run"), runs.map((run) => run.name), 0);
-  at("run-choice").hidden = runs.length < 2;
-  at("run-choice").firstElementChild.textContent = `Choose one of ${runs.length} runs`;
   document.querySelector("main").hidden = false;
   listen();
   showRun();
   at("needs").hidden = true; // an old browser does not come this far
+  document.addEventListener("DOMContentLoaded", addRuns);
 }
 
 open();

@@ -88,17 +88,18 @@ def page_of(runs: Sequence[dict], title: str) -> str:
         "policy": policy_of(style, script),
         "title": html.escape(title),
         "style": style,
-        "data": _as_block(runs),
+        "data": _as_block(runs[:1]),
         "script": script,
+        "more": _as_block(runs[1:]),
     }
     head, *rest = room.joinpath("page.html").read_text("utf-8").split("{{")  # a text that is put in is not read again
     return MARK + head + "".join(parts[name] + tail for name, _, tail in (part.partition("}}") for part in rest))
 
 
 def runs_of(page: str) -> list[dict]:
-    """The data of its runs, from a whole page."""
-    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(block[1])
+    """The data of its runs, from a whole page. The first run stands before the script, so that it is shown at once."""
+    blocks = re.findall(r'<script type="application/json" id="(?:data|more)">(.*?)</script>', page, re.DOTALL)
+    return [run for block in blocks for run in json.loads(block)]
 
 
 def policy_of(style: str, script: str) -> str:
@@ -135,6 +136,7 @@ def run_of(recording: Recording) -> dict:
         "total": "sum" if note == UNKNOWN else "total",
         "extras": kept.extras,
         "story": kept.story,
+        "ending": kept.ending,
         "heldOut": kept.held_out,
         "notes": kept.notes,
         "steps": steps,

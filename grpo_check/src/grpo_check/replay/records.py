@@ -83,7 +83,7 @@ class Recording:
         log: the log of the trainer; None if there is none.
         notes: what a reader should know: files that could not be read, columns that are missing, what was left out.
         held_out: whether these are samples of held-out prompts, which have no groups.
-        story: what a reader should look for.
+        story: what a reader should look for, and ``ending`` what came of it, which is told at the last step.
         weights: the weights of the rewards by name, if a report of the run has them.
     """
 
@@ -95,6 +95,7 @@ class Recording:
     notes: tuple[str, ...] = field(default=())
     held_out: bool = False
     story: str = ""
+    ending: str = ""
     weights: dict[str, float] = field(default_factory=dict)
 
     def noting(self, *notes: str) -> Self:
