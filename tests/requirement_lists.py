@@ -19,8 +19,8 @@ def read(name: str) -> str:
 
 
 def requirements(text: str) -> list[Requirement]:
-    """The lines of a requirements file."""
-    lines = [line.split(" #")[0].strip() for line in text.splitlines() if not line.startswith("#")]
+    """The lines of a requirements file, without a wheel that lies in the project."""
+    lines = [line.split(" #")[0].strip() for line in text.splitlines() if not line.startswith(("#", "./"))]
     return [Requirement(line) for line in lines if line]
 
 

@@ -35,7 +35,8 @@ def test_every_line_of_the_lists_is_an_exact_pin_with_its_reason():
 def test_a_templates_pins_are_ours(path):
     text = path.read_text(encoding="utf-8")
     assert pinned(requirements(text)).items() <= OURS.items()
-    assert len(pinned(requirements(text))) == len(requirements(text)) > 0
+    of_an_image = path.name == "requirements-colab.txt"  # whose own versions stay where they suit
+    assert of_an_image or len(pinned(requirements(text))) == len(requirements(text)) > 0
     in_comments = re.findall(r"^# .*", text, re.MULTILINE)
     assert dict(re.findall(r"([\w-]+)==([\w.]+)", "\n".join(in_comments))).items() <= OURS.items()
 

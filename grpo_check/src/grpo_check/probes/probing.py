@@ -152,8 +152,9 @@ def _check_equal(trial: Trial, one_of_several: bool) -> None:
     if outside or asks or not given:
         said = next(iter([*trial.logs, *trial.prints]), "")
         printed = f" It prints: {said}." if said else ""
+        show = SHOW.replace("Show a completion", "Your example has nothing of it; show one") if plan.examples else SHOW
         prompts = " It reads the prompts: pass columns={'prompt': […]} with some of yours." if asks else ""
-        unseen = f"so none may be what it looks for.{printed}{prompts}{'' if given else f' {SHOW}.'}"
+        unseen = f"so none may be what it looks for.{printed}{prompts}{'' if given else f' {show}.'}"
         raise NotJudgedError(f"all {len(trial.scored)} completions score {trial.scored[0][1]}, {outside or unseen}")
 
 
