@@ -80,20 +80,19 @@ RUNS = (
         {"max_completion_length": 64, "learning_rate": 4e-3},
     ),
     Run(
-        "All of a group are paid the same",
-        "Nothing can be learned from this reward.",
-        "The reward looks only at the answer key, never at what the model wrote, so all completions of a prompt are "
-        "paid the same (lesson 04 of the course).",
+        "The answer key is paid",
+        "Nothing can be learned from this reward, because all completions of a prompt are paid the same.",
+        "The reward looks at the answer key, and not at what the model wrote (lesson 04 of the course).",
         {of_lesson(WATCHING, "quick_reward"): 1.0},
         20,
         {},
     ),
     Run(
         "Each tag pays once",
-        "This reward worked here by luck, because it never reads the answer.",
+        "This reward worked here by luck: it never reads the answer, but this model was already mostly correct where "
+        "it wrote in the right form.",
         "It pays 0.25 once for each of the four tags if it is in its place, and as much for a wrong answer in the "
-        "right form as for a correct one. But this model was already mostly correct where it wrote in the right form "
-        "(lesson 02 of the course).",
+        "right form as for a correct one (lesson 02 of the course).",
         {incremental_format_reward: 1.0},
     ),
     Run(

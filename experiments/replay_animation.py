@@ -44,20 +44,21 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
     share = dict(share=100 * SECONDS / whole, start=100 - 200 * SECONDS / whole)
     said = f"{TITLE}: {run['story']} {run['ending']}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'role="img">'
         f"<title>{escape(said)}</title><style>{STYLE % (dict(whole=whole, rounds=ROUNDS) | share)}</style>"
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="var(--paper)"/>'
         f'<text x="{LEFT}" y="34" class="quiet">{escape(about)}</text>'
         f'<line class="line" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="258" y2="258"/>'
-        f'<text x="{LEFT}" y="290" class="quiet">paid (mean)</text>'
-        f'<text x="{MIDDLE}" y="290" class="quiet">correct, in form</text>{frames}</svg>\n'
+        f'<text x="{LEFT}" y="290" class="quiet">all 64 are paid</text>'
+        f'<text x="{MIDDLE}" y="290" class="quiet">and are right</text>{frames}</svg>\n'
     )
 
 
 def frame(number: int, run: dict, step: dict, steps: list[int], keys: dict[str, str]) -> str:
     """What is shown at one step: the completion that was paid most, and the two numbers of all completions."""
     rows = [(row, group["prompt"]) for group in step["groups"] for row in group["rows"]]
-    (text, _, _, _, rewards, _), prompt = max(rows, key=lambda pair: pair[0][3])
+    (text, _, _, paid, rewards, _), prompt = max(rows, key=lambda pair: pair[0][3])
     right = rewards[run["rewards"].index(keys["correct"])] == 1
     question = [line for line in run["texts"][prompt].splitlines() if line.strip() not in ("", "assistant")][-1]
     curves = {curve["label"]: dict(map(tuple, curve["points"])) for curve in run["curves"]}
@@ -66,13 +67,16 @@ def frame(number: int, run: dict, step: dict, steps: list[int], keys: dict[str, 
         f'<text class="said" x="{LEFT}" y="{122 + 30 * place}">{tinted(line)}</text>'
         for place, line in enumerate(lines(run["texts"][text]))
     )
+    done = (WIDTH - 2 * LEFT) * (number + 1) / len(steps)
     last = " last" * (number == len(steps) - 1)
     delay = "" if last else f' style="animation-delay: {number * SECONDS}s"'
     return (
         f'<g class="frame{last}"{delay}>'
         f'<text x="{WIDTH - LEFT}" y="34" text-anchor="end">step {step["step"]}</text>'
         f'<text x="{LEFT}" y="80" class="question">{escape(question)}</text>'
-        f'<text x="{WIDTH - LEFT}" y="86" class="mark" text-anchor="end">{"✓" if right else "✗"}</text>{said}'
+        f'<text x="{WIDTH - LEFT}" y="80" class="question reward" text-anchor="end">paid {paid:.2f}</text>'
+        f'<text x="{WIDTH - LEFT - 140}" y="84" class="mark" text-anchor="end">{"✓" if right else "✗"}</text>{said}'
+        f'<rect x="{LEFT}" y="256" width="{done:.0f}" height="4" fill="var(--quiet)"/>'
         f'<text x="{LEFT}" y="350" class="number reward">{values["reward"]:.2f}</text>'
         f'<text x="{MIDDLE}" y="350" class="number correct">{values["correct"]:.0%}</text></g>'
     )

@@ -93,7 +93,7 @@ def test_the_first_rewards_pay_more_and_do_not_make_it_right(opened):
                 assert run["right"] < 0.5
                 continue
             assert run["right"] < 0.05, name
-            assert run["story"].startswith("It learned what you paid for, not what you wanted: its pay went from ")
+            assert run["story"].startswith("It learned what you paid for, not what you wanted (reward hacking): its")
             if name == "A right answer":  # it looks right, and helps at first
                 assert re.search(r"from \d\d% to [3-9]\d%, then to [0-4]%", run["story"]), run["story"]
 
@@ -106,11 +106,18 @@ def test_the_challenge_can_be_won(opened):
 
 
 @browser.needs_browser
-def test_a_win_asks_for_another_seed_and_leads_on(opened):
-    assert train(opened, SOUND) == "Does another seed agree? Press Again."
-    assert opened.run("$('story').textContent").endswith("%. Next: the cards below.")
+def test_a_win_is_tried_with_two_more_seeds(opened):
+    assert train(opened, SOUND) == "Trained for 120 steps."
+    assert opened.run("$('story').textContent").startswith("You win with 3 seeds! It learned what you wanted: ")
     assert train(opened, "return tags.length") == "Trained for 120 steps."
-    assert "below" not in opened.run("$('story').textContent")
+    assert "win" not in opened.run("$('story').textContent")
+
+
+@browser.needs_browser
+def test_a_reward_that_another_seed_cheats_has_not_won(opened):
+    others = "[0, 1].map((cheated) => ({ right: Array(120).fill(cheated ? 0.1 : 0.95) }))"
+    run = "Object.assign(newRun(0), { tied: false, paid: Array(120).fill(1), right: Array(120).fill(0.95) })"
+    assert opened.run(f"story({run}, {others})").startswith("It won, but with another seed 10% are right: ")
 
 
 @browser.needs_browser
@@ -155,6 +162,7 @@ def test_no_code_knows_a_reward_by_its_name():
 SHOWN = "[$('paid').textContent, $('right').textContent, $('story').textContent, $('said').textContent]"
 CURVES = "['paid', 'right'].map((name) => $(`${name}-curve`).lastElementChild.getAttribute('points'))"
 GUESS = ["–", "26%", "Guess what it learns. Then press Train.", ""]
+ASKED = ["–", "26%", "Get its right answers to 90% with three seeds. Then press Train.", ""]
 
 
 @browser.needs_browser
@@ -164,14 +172,14 @@ def test_another_reward_clears_the_run_before(opened, change):
     train(opened, "return text.length")
     assert opened.run(SHOWN) != GUESS and all(opened.run(CURVES))
     opened.run(change)
-    assert opened.run(SHOWN) == GUESS and opened.run(CURVES) == ["", ""]
+    assert opened.run(SHOWN) in (GUESS, ASKED) and opened.run(CURVES) == ["", ""]
     assert opened.run("$('answers').textContent") == answers
     opened.scheme("light")  # with motion: a run that goes on is stopped, and draws no more
     opened.run("$('train').click()")
     until(opened, "$('step').textContent.startsWith('step')")
     opened.run(change)
     time.sleep(0.3)
-    assert opened.run(SHOWN) == GUESS and opened.run("worker === undefined && $('step').textContent === ''")
+    assert opened.run(SHOWN) in (GUESS, ASKED) and opened.run("worker === undefined && $('step').textContent === ''")
 
 
 @browser.needs_browser

@@ -22,7 +22,6 @@ _TIMES, _FACTOR = 30, 100
 #: Programs that compute nothing.
 _EMPTY_PROGRAMS = {"a program that only ends": "raise SystemExit(0)", "an empty program": "pass"}
 _FENCED = re.compile(r"(```\w*\n)(.{0,4000}?)(\n```)", re.DOTALL)
-_LAST_TAGS = re.compile(r"(<[\w-]{1,40}>)([^<>]{1,2000})(</[\w-]{1,40}>)\s*$")
 
 
 #: The kinds of changes.
@@ -90,10 +89,12 @@ def _replaced(text: str, place: re.Match, new: str) -> str:
 
 def _repeated(text: str) -> list[str]:
     """What stands between the last tags, or the last line, thirty times."""
-    tags = _LAST_TAGS.search(text[-4_000:])
-    said = tags[2] if tags else text.strip().split("\n")[-1]
-    place = text.rindex(said) if said else 0
-    return [text[:place] + " ".join([said.strip()] * _TIMES) + text[place + len(said) :]] if said.strip() else []
+    end = len(text.rstrip())
+    closes = text.rfind("</", 0, end) if text[:end].endswith(">") else -1
+    end = end if closes < 0 else closes
+    start = max(text.rfind("\n", 0, end), text.rfind(">", 0, end)) + 1
+    said = text[start:end].strip()
+    return [text[:start] + " ".join([said] * _TIMES) + text[end:]] if said else []
 
 
 def changed_json(text: str) -> list[tuple[str, str]]:
@@ -104,15 +105,15 @@ def changed_json(text: str) -> list[tuple[str, str]]:
     >>> [what for what, _ in changed_json('["Mac", "Linux"]')], changed_json("no JSON")
     (['its last item left out'], [])
     """
-    found = re.search(r"[\[{].*[\]}]", text[:_LONGEST_JSON], re.DOTALL)
+    opens = re.search(r"[\[{]", text[:_LONGEST_JSON])
+    start, end = opens.start() if opens else 0, max(text.rfind(sign, 0, _LONGEST_JSON) for sign in "]}") + 1
     try:
-        value = parse_json(found[0]) if found else None
+        value = parse_json(text[start:end]) if opens and end > start else None
     except ValueError:
         return []
-    write = json.dumps if (found or [""])[0].isascii() else _unescaped
+    write = json.dumps if text[start:end].isascii() else _unescaped
     return [
-        (what, text[: found.start()] + write(changed) + text[found.end() :])
-        for what, changed in islice(_changed(value), _MOST_CHANGES)
+        (what, text[:start] + write(changed) + text[end:]) for what, changed in islice(_changed(value), _MOST_CHANGES)
     ]
 
 

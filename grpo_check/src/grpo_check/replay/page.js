@@ -94,6 +94,7 @@ function showRun() {
   at("headline").textContent = runs.length > 1 || title !== run.name ? title : `Replay of ${run.name}`;
   at("about").textContent = about(run);
   at("story").textContent = run.story;
+  document.body.classList.toggle("asks-more", run.steps.some((step) => step.groups.some((group) => questionOf(group).length > 34)));
   at("step").max = steps.length - 1;
   at("step").value = 0;
   fill(at("from"), steps.map((step) => step.step), 0);
@@ -234,6 +235,7 @@ function showStep() {
   const ending = state.seen === state.run.steps.length - 1 ? state.run.ending : "";
   if (at("ending").textContent !== ending) at("ending").textContent = ending; // else it would be read out at each step
   at("ending").hidden = !ending;
+  for (const part of document.querySelectorAll(".at-the-end")) part.hidden = part.dataset.empty === "yes" || state.seen < state.run.steps.length - 1;
   if (!state.timer) at("play").textContent = isLast() ? "Again" : "Play";
   markCharts();
   showVerdicts();
@@ -382,7 +384,8 @@ function whyTied(group) {
 
 function groupRow(row, index, columns, most) {
   const cells = columns.map(({ name, value, bar }) => {
-    const cell = make("td", { "data-label": name, text: value(row) });
+    const said = value(row), spoken = { "✓": "correct", "✗": "not correct" }[said];
+    const cell = make("td", { "data-label": name }, spoken ? make("span", { role: "img", "aria-label": spoken, text: said }) : said);
     if (bar && settled(row[ADVANTAGE])) cell.append(advantageBar(row[ADVANTAGE], most));
     return cell;
   });
@@ -482,7 +485,7 @@ function bestOf(step) {
 
 function showPaid() {
   const { paid, heldOut } = state.run;
-  at("paid").parentElement.hidden = heldOut || !paid.length;
+  at("paid").parentElement.dataset.empty = heldOut || !paid.length ? "yes" : "no";
   const names = ["reward", "times", "steps"];
   const head = make("tr", {}, ...names.map((text) => make("th", { scope: "col", text })), make("th", { scope: "col", class: "wide", text: "completion" }));
   const table = make("table", { class: "wide-text" },
@@ -533,11 +536,13 @@ function stop() {
   document.body.classList.remove("playing");
   at("play").textContent = isLast() ? "Again" : "Play";
   at("said").setAttribute("aria-live", "polite");
+  if (state.listening) writeAddress();
 }
 
 function onKey(event) {
-  if (event.target.closest("input, select, .text") || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.key === " " && event.target === document.body) { event.preventDefault(); play(); }
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key === " " && [document.body, at("step")].includes(event.target)) { event.preventDefault(); play(); }
+  if (event.target.closest("input, select, .text")) return;
   const places = { ArrowLeft: state.step - 1, ArrowRight: state.step + 1, Home: 0, End: state.run.steps.length - 1 };
   if (event.key in places) { event.preventDefault(); stop(); goTo(places[event.key]); }
 }
@@ -570,6 +575,7 @@ function addRuns() { // the others, which stand after the script
   at("run-choice").firstElementChild.textContent = `Choose one of ${runs.length} runs`;
   if (runs.length > 1) at("headline").textContent = title;
   readAddress();
+  state.listening = true;
   for (const id of ["step", "run", "group"]) at(id).addEventListener("change", writeAddress);
   document.addEventListener("keyup", writeAddress);
   document.addEventListener("click", writeAddress);
