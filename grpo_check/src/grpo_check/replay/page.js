@@ -601,6 +601,7 @@ function open() {
   listen();
   showRun();
   at("needs").hidden = true; // an old browser does not come this far
+  if (/\brun=(?!1\b)\d/.test(location.hash)) at("story").textContent = "The run of this address is still loading.";
   document.addEventListener("DOMContentLoaded", addRuns);
 }
 
