@@ -153,8 +153,10 @@ def _check_equal(trial: Trial, one_of_several: bool) -> None:
         said = next(iter([*trial.logs, *trial.prints]), "")
         printed = f" It prints: {said}." if said else ""
         show = SHOW.replace("Show a completion", "Your example has nothing of it; show one") if plan.examples else SHOW
+        show = show.replace("it should pay", "it should pay less" if trial.scored[0][1] > 0 else "it should pay")
         prompts = " It reads the prompts: pass columns={'prompt': […]} with some of yours." if asks else ""
-        unseen = f"so none may be what it looks for.{printed}{prompts}{'' if given else f' {show}.'}"
+        alike = "so none may be what it looks for." if trial.scored[0][1] <= 0 else "so it takes nothing off for any."
+        unseen = f"{alike}{printed}{prompts}{'' if given else f' {show}.'}"
         raise NotJudgedError(f"all {len(trial.scored)} completions score {trial.scored[0][1]}, {outside or unseen}")
 
 

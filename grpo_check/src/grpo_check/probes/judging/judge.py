@@ -12,7 +12,7 @@ from .counts import overpaid, underpaid
 from .rules import RULES
 
 #: Where the example of the user is the only completion that is paid well.
-_ONLY_EXAMPLE = "of what was tried, nothing else is paid as much"
+_ONLY_EXAMPLE = "of what was tried, only your example is paid the most"
 #: Rules that compare the scores of several batches, which a reward that is relative to its batch does not keep.
 ACROSS_BATCHES = ("farmable", "length_farm")
 #: Findings about the user's example, which concern the sum of several rewards.
@@ -92,14 +92,17 @@ def _verdict(trial: Trial, findings: list[Finding]) -> Verdict:
 
 
 def _facts_of_pay(trial: Trial) -> list[str]:
-    """What a reader should know of what is paid most: an empty text, or the given example and nothing else."""
-    scores = [(case.id, score) for case, score in trial.scored if score is not None]
+    """What a reader should know of what is paid most: an empty text, or the given example and its changes alone."""
+    scores = [(case, score) for case, score in trial.scored if score is not None]
     most = max((score for _, score in scores), default=0.0)
-    ids = {id for id, score in scores if score >= most - ROUNDING}
+    best = [case for case, score in scores if score >= most - ROUNDING]
+    ids = {case.id for case in best}
     if trial.all_equal or not ids:
         return []
     only = [_ONLY_EXAMPLE] if ids <= {"example", "salad", *KINDS} else []
-    return only + (["an empty text is paid the most"] if "empty" in ids else [])
+    changed = list(dict.fromkeys(case.what for case in best if case.id in KINDS))[:2]
+    also = [f"it is paid as much with {' or '.join(changed)}"] if only and changed else []
+    return [*only, *also, *(["an empty text is paid the most"] if "empty" in ids else [])]
 
 
 def _short(gold: str) -> str:

@@ -630,7 +630,7 @@ def unpaid_long(trial: Trial) -> Iterator[Finding]:
 def word_salad(trial: Trial) -> Iterator[Finding]:
     """Your example earns more than any other completion, and so do its words in another order."""
     for row in filter(None, [row_of_example(trial)]):
-        own, salad, other = row.get("example"), row.get("salad"), best(row.of("clean", "long"))
+        own, salad, other = row.get("example"), row.get("salad"), best(row.of("clean", "long", "missing"))
         if own and salad and other and own[1] > other[1] + ROUNDING and salad[1] >= own[1] - ROUNDING:
             yield showing(f"your example scores {own[1]:g}, its words in another order {salad[1]:g}.", salad[0])
 
