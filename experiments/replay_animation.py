@@ -42,7 +42,7 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
     frames = "".join(frame(number, run, found[step], steps, keys) for number, step in enumerate(steps))
     whole = SECONDS * (len(steps) + 1)
     share = dict(share=100 * SECONDS / whole, start=100 - 200 * SECONDS / whole)
-    said = f"{TITLE}: {run['story']} {run['ending']}"
+    said = f"{TITLE}. {about}. {run['ending']}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'role="img">'
@@ -50,8 +50,8 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="var(--paper)"/>'
         f'<text x="{LEFT}" y="34" class="quiet">{escape(about)}</text>'
         f'<line class="line" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="258" y2="258"/>'
-        f'<text x="{LEFT}" y="290" class="quiet">all 64 are paid</text>'
-        f'<text x="{MIDDLE}" y="290" class="quiet">and are right</text>{frames}</svg>\n'
+        f'<text x="{LEFT}" y="290" class="quiet">mean pay of 64</text>'
+        f'<text x="{MIDDLE}" y="290" class="quiet">right, of 64</text>{frames}</svg>\n'
     )
 
 

@@ -106,9 +106,9 @@ def test_the_challenge_can_be_won(opened):
 
 
 @browser.needs_browser
-def test_a_win_is_tried_with_two_more_seeds(opened):
+def test_a_win_is_tried_with_more_seeds(opened):
     assert train(opened, SOUND) == "Trained for 120 steps."
-    assert opened.run("$('story').textContent").startswith("You win with 3 seeds! It learned what you wanted: ")
+    assert opened.run("$('story').textContent").startswith("You win with 5 seeds! It learned what you wanted: ")
     assert train(opened, "return tags.length") == "Trained for 120 steps."
     assert "win" not in opened.run("$('story').textContent")
 
@@ -162,7 +162,7 @@ def test_no_code_knows_a_reward_by_its_name():
 SHOWN = "[$('paid').textContent, $('right').textContent, $('story').textContent, $('said').textContent]"
 CURVES = "['paid', 'right'].map((name) => $(`${name}-curve`).lastElementChild.getAttribute('points'))"
 GUESS = ["–", "26%", "Guess what it learns. Then press Train.", ""]
-ASKED = ["–", "26%", "Get its right answers to 90% with three seeds. Then press Train.", ""]
+ASKED = ["–", "26%", "Get its right answers to 90% with five seeds. Then press Train.", ""]
 
 
 @browser.needs_browser
