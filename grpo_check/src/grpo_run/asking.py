@@ -19,14 +19,18 @@ def ask(folder: Path, questions: list[str], chat: Callable) -> None:
     """Print the most likely answer to each question, whose prompt ``chat`` writes as in training."""
     from grpo_core.training.generating import generate
 
-    from .trained import load
+    from .held_out import read_answers
+    from .trained import load, model_in
 
     policy, tokenizer, report = load(folder)
-    training = report["config"]["training"]
+    training, prompts = report["config"]["training"], [chat(question) for question in questions]
+    if report["config"]["run"].get("examples"):  # as in training; an earlier version had none
+        shown = read_answers(model_in(folder).parent)[0]["prompt"][:-1]
+        prompts = [[*shown, prompt[-1]] for prompt in prompts]
     answers = generate(
         policy,
         tokenizer,
-        [chat(question) for question in questions],
+        prompts,
         max_new_tokens=training["max_completion_length"],
         temperature=0.0,
         chat_template_kwargs=training["chat_template_kwargs"],

@@ -33,18 +33,47 @@ def rows_and_rewards(
     """
     check_writable(Path(values["output_dir"]))
     check_space(values)
-    rows, held_out = both_splits(values, load_rows)
+    gold_text = dict(zip(("is_right", "is_in_form", "gold_text"), functions, strict=False)).get("gold_text")
+    rows, held_out = both_splits(values, load_rows, gold_text)
     rehearse(rewards, rows[0], *functions, **more)
     return rows, held_out
 
 
-def both_splits(values: dict, load_rows: Callable) -> tuple["Dataset", "Dataset"]:
-    """The training and held-out rows, if there are enough of them."""
+def both_splits(
+    values: dict, load_rows: Callable, gold_text: Callable = lambda row: None
+) -> tuple["Dataset", "Dataset"]:
+    """The training and held-out rows, if there are enough of them; with ``examples``, each prompt shows some rows."""
     name, seed, share = values["dataset_name"], values["seed"], values["held_out"]
     rows = load_rows(name, "train", values["train_rows"], seed, share)
     held_out = load_rows(name, "test", values["eval_rows"], seed, share)
     check_rows(values, rows, held_out)
-    return rows, held_out
+    return with_examples(rows, held_out, values["examples"], gold_text) if values["examples"] else (rows, held_out)
+
+
+def with_examples(
+    rows: "Dataset", held_out: "Dataset", count: int, gold_text: Callable
+) -> tuple["Dataset", "Dataset"]:
+    """The rows after the first ``count``; those stand in every prompt as turns of a chat, with their gold answers."""
+    from datasets import Dataset
+
+    first = [rows[place] for place in range(min(count, len(rows) - 1))]
+    answers = [(gold_text or (lambda row: None))(row) for row in first]
+    if not first or None in answers:
+        raise SystemExit(
+            f"Error: examples={count}, but there is no gold answer to show: gold_text in rewards.py returns None, or "
+            "this template does not use it. Set examples: 0."
+        )
+    shown = [
+        message
+        for row, answer in zip(first, answers, strict=True)
+        for message in (row["prompt"][-1], {"role": "assistant", "content": answer})
+    ]
+
+    def asked(split: "Dataset") -> "Dataset":
+        found = [row | {"prompt": [*row["prompt"][:-1], *shown, row["prompt"][-1]]} for row in split]
+        return Dataset.from_list(found)
+
+    return asked(rows.select(range(len(first), len(rows)))), asked(held_out)
 
 
 def check_space(values: dict) -> None:

@@ -116,6 +116,7 @@ def check_model(values: dict, config: Path) -> None:
     if name.startswith(".") and not Path(name).is_dir():
         near = near_model(name)
         fix = f"Did you mean {near}?" if near else "(`python -m grpo_utils new` copies ./tiny-model too.)"
+        fix = "Fetch it: python -m grpo_core.smollm2 smollm2" if Path(name).name == "smollm2" else fix
         raise SystemExit(f"Error: there is no model in {name}. {fix}")
     if not Path(name).is_dir():
         check_on_hub(name, config)

@@ -23,6 +23,7 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     If the model is an adapter's folder, its base is loaded, and that adapter is trained further with the tokenizer of
     its folder. It keeps its own rank, scale and layers.
     """
+    on_cpu = training.device.type == "cpu"  # asked for, or without a GPU
     name, adapter = model.model_name_or_path, Path(model.model_name_or_path, "adapter_config.json")
     lora = dict(r=model.lora_r, lora_alpha=model.lora_alpha)
     lora["target_modules"] = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list of one into a string
@@ -37,14 +38,14 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
         options["checkpointing"] = training.gradient_checkpointing
         loader = load_with_unsloth
     else:
-        options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
+        options["device_map"] = "cpu" if on_cpu else {"": training.local_process_index}
         loader = load_with_transformers
     if adapter.is_file() and adapter.with_name("tokenizer_config.json").is_file():
         options["tokenizer_of"] = adapter.parent
     policy, tokenizer = load_or_exit(name, loader, **options)
     if adapter.is_file():
         load_adapter(policy, adapter.parent)
-    if training.use_cpu:
+    if on_cpu:
         keep_output_layer_uncopied(policy)
     return policy, tokenizer
 

@@ -41,6 +41,7 @@ class RunConfig:
     train_rows: int = field(default=2000, metadata={"help": "rows to train on, at most"})
     eval_rows: int = field(default=200, metadata={"help": "held-out rows to evaluate before and after training"})
     held_out: float = field(default=0.2, metadata={"help": "share of the rows of your own file to evaluate with"})
+    examples: int = field(default=0, metadata={"help": "training rows that each prompt shows, with their gold answers"})
     eval_batch: int = field(default=40, metadata={"help": "held-out prompts answered at once"})
     max_prompt_tokens: int = field(default=512, metadata={"help": "longer prompts are dropped; TRL never cuts them"})
     max_minutes: float = field(default=0, metadata={"help": "end training before it takes longer; 0: no limit"})

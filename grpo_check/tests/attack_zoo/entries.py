@@ -254,7 +254,7 @@ SOUND = (
     Entry(
         tasks.PROBLEMS,
         sound.closer_is_better,
-        errors="wrong_beats_right",
+        warnings="wrong_beats_right",
     ),
     Entry(
         tasks.PROBLEMS,
