@@ -23,8 +23,6 @@ HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates" if (HERE / "templates").is_dir() else HERE.parent / "templates"
 #: The packages in the distribution of grpo-check.
 PACKAGES = ("grpo_check", "grpo_core", "grpo_run")
-#: What of its metadata a wheel needs, besides what `wheel` writes.
-METADATA = ("METADATA", "entry_points.txt")
 #: What is not copied.
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env", "vendor")
 _KIND = "Wheel-Version: 1.0\nGenerator: grpo_utils\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -110,7 +108,9 @@ def write_wheel(folder: Path) -> Path:
     """
     of = distribution("grpo-check")
     name = f"{of.name.replace('-', '_')}-{of.version}"
-    files = {f"{name}.dist-info/{part}": of.read_text(part).encode() for part in METADATA}
+    about = of.read_text("METADATA") or of.read_text("PKG-INFO")  # which a build leaves next to the sources
+    files = {"METADATA": about, "entry_points.txt": of.read_text("entry_points.txt")}
+    files = {f"{name}.dist-info/{part}": text.encode() for part, text in files.items()}
     files[f"{name}.dist-info/WHEEL"] = _KIND.encode()
     for package in PACKAGES:
         here = Path(import_module(package).__file__).parent

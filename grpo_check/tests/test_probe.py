@@ -690,7 +690,8 @@ def test_a_reward_that_finds_its_prompt_is_judged():
 
 def runs_without_a_check(completions, **kwargs):
     """As a sandbox that takes a program's end for success."""
-    return [float("```python" in completion_text(c)) for c in completions]
+    said = [completion_text(c) for c in completions]
+    return [float("```" in text and ("input()" in text or "SystemExit" in text)) for text in said]
 
 
 def any_of_three_digits(completions, answer, **kwargs):

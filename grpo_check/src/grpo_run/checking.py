@@ -50,9 +50,7 @@ def both_splits(
     return with_examples(rows, held_out, values["examples"], gold_text) if values["examples"] else (rows, held_out)
 
 
-def with_examples(
-    rows: "Dataset", held_out: "Dataset", count: int, gold_text: Callable
-) -> tuple["Dataset", "Dataset"]:
+def with_examples(rows: "Dataset", held_out: "Dataset", count: int, gold_text: Callable) -> tuple["Dataset", "Dataset"]:
     """The rows after the first ``count``; those stand in every prompt as turns of a chat, with their gold answers."""
     from datasets import Dataset
 

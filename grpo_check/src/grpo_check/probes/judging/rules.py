@@ -215,7 +215,8 @@ def pays_changed_example(trial: Trial) -> Iterator[Finding]:
     """The example is changed in one place, in the row that pays it most.
 
     A value in its JSON counts only if a column of the row names it, a number only if its first and its last one can be
-    changed, and half of it only if nothing else is paid as much. A little more, as for a shorter text, does not count.
+    changed, and half of it or another program only if not every text in that form is paid as much. A little more, as
+    for a shorter text, does not count.
     """
     row = row_of_example(trial)
     own, nothing = (row.get("example"), row.nothing) if row else (None, None)
@@ -223,10 +224,11 @@ def pays_changed_example(trial: Trial) -> Iterator[Finding]:
         return
     enough, clearly = own[1] - ROUNDING, own[1] + CLEARLY_MORE * (own[1] - nothing[1])
     numbers = [pair for pair in row.of("odd") if pair[0].id == "number"]
+    only = _pays_only_the_example(trial)
     counts = {
-        "half": _pays_only_the_example(trial),
+        "half": only,
         "number": trial.answered and len(numbers) == 2 and all(score >= enough for _, score in numbers),
-        "program": True,
+        "program": only or trial.answered,
     }
     for case, score in sorted(row.of("odd"), key=lambda pair: -pair[1]):
         more = case.id in ("json", "repeated") and score > clearly
