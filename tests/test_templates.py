@@ -185,7 +185,8 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     )
     assert [function.__name__ for function in given["reward_funcs"][:2]] == ["first_reward", "len"]
     asked = dict(model_name_or_path="m", lora_r=4, lora_alpha=8, lora_dropout=0.0, load_in_4bit=False, use_peft=True)
-    config.max_completion_length, config.gradient_checkpointing, config.use_cpu = 9, False, False
+    config.max_completion_length, config.gradient_checkpointing = 9, False
+    config.device = SimpleNamespace(type="cuda")
     monkeypatch.setattr(loading, "load_or_exit", lambda name, load, **how: (how["lora"]["target_modules"], None))
     loaded, _ = loading.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear"))
     assert loaded == "all-linear"
