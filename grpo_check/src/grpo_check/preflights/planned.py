@@ -162,7 +162,7 @@ class PlannedRun:
         Unsloth's own GRPOConfig has both off, and takes what the GPU can.
         """
         if self["bf16"] is None and self.backend == "unsloth":
-            return not self["fp16"] and not self.older_than_ampere
+            return not self["fp16"] and not (self.gpu is not None and self.gpu.capability < _AMPERE)
         return not self["fp16"] if self["bf16"] is None else bool(self["bf16"])
 
     @property
