@@ -131,7 +131,7 @@ def start_project(template: str, folder: Path) -> None:
 
 
 def upgrade_project(folder: Path) -> None:
-    """Write a project's wheel anew, and print what changed and the next command."""
+    """Replace a project's wheel, and print what changed and the next command."""
     changed = upgrade(folder)
     if not changed:
         print(f"{folder / 'vendor'} is up to date.")
@@ -179,7 +179,7 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
     project = commands.add_parser("new", help="start a project from a template, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help=", ".join(template_names()))
     project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
-    newer = commands.add_parser("upgrade", help="write the wheel in a project's vendor/ anew, from this course")
+    newer = commands.add_parser("upgrade", help="replace the wheel in a project's vendor/ with one from this course")
     newer.add_argument("folder", type=Path, metavar="FOLDER", help="a project that `new` made")
     what = "train SmolLM2, a real language model, and measure what it gained; any other option is a setting of train.py"
     real.add_arguments(commands.add_parser("real", help=what, description=real.__doc__.splitlines()[0]))

@@ -60,7 +60,7 @@ def new_project(template: str, folder: str | Path) -> Path:
 
 
 def upgrade(folder: Path) -> list[str]:
-    """Write the wheel of a project anew, and return the files in it that changed.
+    """Replace the wheel of a project, and return the files in it that changed.
 
     Raises:
         CourseError: the folder has no such wheel.

@@ -161,9 +161,10 @@ class PlannedRun:
 
         Unsloth's own GRPOConfig has both off, and takes what the GPU can.
         """
-        if self["bf16"] is None and self.backend == "unsloth":
-            return not self["fp16"] and not (self.gpu is not None and self.gpu.capability < _AMPERE)
-        return not self["fp16"] if self["bf16"] is None else bool(self["bf16"])
+        if self["bf16"] is not None:
+            return bool(self["bf16"])
+        too_old = self.backend == "unsloth" and self.gpu is not None and self.gpu.capability < _AMPERE
+        return not self["fp16"] and not too_old
 
     @property
     def steps_per_generation(self) -> int:

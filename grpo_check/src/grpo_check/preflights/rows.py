@@ -85,7 +85,7 @@ def notes(run: PlannedRun) -> Iterator[str]:
 
 
 def _notes_for_a_reward(rows: "Rows") -> Iterator[str]:
-    """What whoever writes a reward for these rows should know, as no reward says which columns it reads."""
+    """What the author of a reward for these rows should know, because no reward says yet which columns it reads."""
     indices, names = spread(rows), columns_of(rows)
     if not {*ANSWERS} & {*names} and "messages" not in names:
         yield f"no column has the name of a gold answer, with which a reward compares: {', '.join(names)}"

@@ -22,8 +22,6 @@ _TIMES, _FACTOR = 30, 100
 #: Programs that compute nothing.
 _EMPTY_PROGRAMS = {"a program that only ends": "raise SystemExit(0)", "an empty program": "pass"}
 _FENCED = re.compile(r"(```\w*\n)(.{0,4000}?)(\n```)", re.DOTALL)
-
-
 #: The kinds of changes.
 KINDS = ("json", "half", "program", "number", "repeated")
 

@@ -41,15 +41,18 @@ def answered_rows(trial: Trial) -> list[Row]:
 
     In another format, an example of the user's may be paid, and then the others say nothing.
     """
-    row = row_of_example(trial) if trial.answered and not trial.plan.told else None
+    if not trial.answered:
+        return []
+    rows = rows_of(trial)
+    row = None if trial.plan.told else row_of_example(rows)
     own, clean = (row.get("example"), row.clean) if row else (None, None)
-    return [] if not trial.answered or (own and clean and own[1] > clean[1]) else rows_of(trial)
+    return [] if own and clean and own[1] > clean[1] else rows
 
 
-def row_of_example(trial: Trial) -> Row | None:
+def row_of_example(rows: list[Row]) -> Row | None:
     """The row that pays an example of the user's most; None if there is no example."""
-    rows = [row for row in rows_of(trial) if row.get("example")]
-    return max(rows, key=lambda row: row.get("example")[1], default=None)
+    shown = [row for row in rows if row.get("example")]
+    return max(shown, key=lambda row: row.get("example")[1], default=None)
 
 
 def near(wrongs: list[Scored]) -> list[Scored]:

@@ -218,9 +218,11 @@ def pays_changed_example(trial: Trial) -> Iterator[Finding]:
     changed, and half of it or another program only if not every text in that form is paid as much. A little more, as
     for a shorter text, does not count.
     """
-    row = row_of_example(trial)
-    own, nothing = (row.get("example"), row.nothing) if row else (None, None)
-    if not own or not nothing or own[1] <= nothing[1] + ROUNDING:
+    row = row_of_example(rows_of(trial))
+    if row is None:
+        return
+    own, nothing = row.get("example"), row.nothing
+    if not nothing or own[1] <= nothing[1] + ROUNDING:
         return
     enough, clearly = own[1] - ROUNDING, own[1] + CLEARLY_MORE * (own[1] - nothing[1])
     numbers = [pair for pair in row.of("odd") if pair[0].id == "number"]
@@ -631,10 +633,12 @@ def unpaid_long(trial: Trial) -> Iterator[Finding]:
 )
 def word_salad(trial: Trial) -> Iterator[Finding]:
     """Your example earns more than any other completion, and so do its words in another order."""
-    for row in filter(None, [row_of_example(trial)]):
-        own, salad, other = row.get("example"), row.get("salad"), best(row.of("clean", "long", "missing"))
-        if own and salad and other and own[1] > other[1] + ROUNDING and salad[1] >= own[1] - ROUNDING:
-            yield showing(f"your example scores {own[1]:g}, its words in another order {salad[1]:g}.", salad[0])
+    row = row_of_example(rows_of(trial))
+    if row is None:
+        return
+    own, salad, other = row.get("example"), row.get("salad"), best(row.of("clean", "long", "missing"))
+    if salad and other and own[1] > other[1] + ROUNDING and salad[1] >= own[1] - ROUNDING:
+        yield showing(f"your example scores {own[1]:g}, its words in another order {salad[1]:g}.", salad[0])
 
 
 @rule(
