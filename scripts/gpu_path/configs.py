@@ -13,6 +13,7 @@ from grpo_run.start import parse
 from trl import GRPOConfig
 
 from grpo_utils import training_arguments
+from grpo_utils.models import TINY_MODELS
 from grpo_utils.profiles import PROFILES
 
 os.environ["HF_HUB_OFFLINE"] = "0"  # only settings are read; the models of a GPU are not here
@@ -46,7 +47,8 @@ def main() -> int:
     for path in sorted([*TEMPLATES.glob("*/config*.yaml"), *TEMPLATES.glob("*/configs/*.yaml")]):
         asked = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not asked.get("use_cpu"):
-            found[str(path.relative_to(TEMPLATES))] = changed(asked, parse(["--config", str(path)]).training)
+            here = ["--model_name_or_path", str(TINY_MODELS / "tiny-qwen3")]  # the model of config.small.yaml is not
+            found[str(path.relative_to(TEMPLATES))] = changed(asked, parse(["--config", str(path), *here]).training)
     for name, values in found.items():
         print(f"{name}: {values or 'as asked'}")
     return int(any(found.values()) or len(found) < 12)
