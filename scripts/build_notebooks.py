@@ -21,7 +21,7 @@ from address import ROOT, Place, current, lesson_text
 from install_cell import expand
 from PIL import Image
 from transcript import REAL, with_transcript
-from values import LessonClient, check, fill, stored
+from values import LessonClient, check, refill
 
 from grpo_utils.plots.diagrams import PICTURES
 
@@ -52,28 +52,32 @@ def convert(source: Path, place: Place) -> nbformat.NotebookNode:
 def retold(source: Path, book: nbformat.NotebookNode, place: Place) -> nbformat.NotebookNode:
     """The notebook of a source, with the values of a built notebook in its text, but without outputs."""
     fresh = convert(source, place)
-    if len(book.cells) != len(fresh.cells):
-        sys.exit(f"Error: {source.stem} has other cells than when it was built. Build it without --text.")
-    for cell, old in zip(fresh.cells, book.cells, strict=True):
-        try:
-            fill(cell, stored(old))
-        except KeyError as error:
-            sys.exit(f"Error: {source.stem}, cell {old.id}: no value is stored for {error}. Build it without --text.")
+    try:
+        refill(fresh.cells, book.cells)
+    except KeyError as error:
+        sys.exit(f"Error: {source.stem}: no value, or no single one, is stored for {error}. Build it without --text.")
     return fresh
 
 
 def rewrite(source: Path) -> None:
-    """Give a built notebook the text of its source, and keep its values and outputs."""
+    """Give a built notebook the text of its source, and keep its values and outputs.
+
+    Its code cells must be there as they are, in their order; cells may be missing that no other cell depends on.
+    """
     path = ROOT / "notebooks" / f"{source.stem}.ipynb"
     book = nbformat.read(path, as_version=4)
     told = retold(source, book, current())
-    book.metadata = told.metadata
-    for cell, fresh in zip(book.cells, told.cells, strict=True):
-        if cell.cell_type == "code" and cell.source != fresh.source:
-            sys.exit(f"Error: {source.stem}, cell {cell.id}: its code has changed. Build it without --text.")
-        cell["source"], cell["metadata"] = fresh.source, fresh.metadata
+    built = iter([cell for cell in book.cells if cell.cell_type == "code"])
+    for count, cell in enumerate((cell for cell in told.cells if cell.cell_type == "code"), 1):
+        old = next((old for old in built if old.source == cell.source), None)
+        if old is None:
+            sys.exit(f"Error: {source.stem}, cell {cell.id}: its code is new or was moved. Build it without --text.")
+        cell["outputs"], cell["execution_count"] = old.outputs, count
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output["execution_count"] = count
         redraw(cell)
-    nbformat.write(book, path)
+    nbformat.write(told, path)
 
 
 def redraw(cell: nbformat.NotebookNode) -> None:

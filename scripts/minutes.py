@@ -18,8 +18,6 @@ from build_notebooks import ROOT, SOURCES, rewrite
 RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
 #: The learning path's diagram; its files then need `make figures`.
 LEARNING_PATH = ROOT / "scripts" / "drawings" / "guides.py"
-#: Where the guide estimates what a person needs.
-ESTIMATED = "[estimated](../docs/instructor-guide.md#what-takes-how-long)"
 #: The time of a finished bar of `grpo_utils.progress`, in minutes and seconds, perhaps with hours.
 BAR = re.compile(r"\| \d+/\d+ (?:(\d+):)?(\d+):(\d\d)<")
 #: A stored run that was this much slower than an idle machine shows the reader a range.
@@ -88,14 +86,15 @@ def put(path: Path, row: str, cell: int, text: str) -> None:
     path.write_text(page.replace(line, "|".join(cells)), encoding="utf-8")
 
 
-def say_what_a_person_needs(source: Path) -> None:
-    """Put the row of a person's minutes above that of Run All, in as many columns."""
+def say_minutes(source: Path, minutes: str, memory: str) -> None:
+    """Put a person's minutes, and those of Run All with its memory, into the line of a lesson that says them."""
     text = source.read_text(encoding="utf-8")
-    text = re.sub(r"^# \| your time \|.*\n", "", text, flags=re.MULTILINE)
-    [row] = re.findall(r"^# \| time for Run All \|.*$", text, flags=re.MULTILINE)
-    more = " |" * (row.count("|") - 3)
-    above = f"# | your time | {needed(source.stem)} minutes with exercises ({ESTIMATED}) |{more}\n"
-    source.write_text(text.replace(row, above + row), encoding="utf-8")
+    run_all = f"*Run All* takes about {minutes} on a CPU" + (f", and {memory} of memory." if memory else ".")
+    line = f"# Your time: {needed(source.stem)} minutes with exercises. {run_all}"
+    text, times = re.subn(r"^# Your time: .*$", line, text, flags=re.MULTILINE)
+    if times != 1:
+        sys.exit(f"Error: {source.name} has {times} lines that start with '# Your time:', and needs one")
+    source.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -109,11 +108,7 @@ def main() -> None:
         put(README, row, 3, needed(source.stem))
         put(README, row, 4, re.sub(" minutes?$", "", minutes))
         put(GUIDE, row, 2, f"{minutes} (measured)")
-        page = "([measured](../docs/results.md#minutes-and-memory-of-all-lessons))" if memory else "(measured)"
-        put(source, r"^# \| time for Run All \|", 2, f"about {minutes} {page}")
-        say_what_a_person_needs(source)
-        if memory:
-            put(source, r"^# \| memory \|", 2, f"{memory} {page}")
+        say_minutes(source, minutes, memory)
         rewrite(source)
 
 

@@ -4,11 +4,14 @@ A value is the replacement field of an f-string, evaluated in the state after th
 
     Strict accuracy rose from {{before.accuracy.rate:.2f}} to {{after.accuracy.rate:.2f}}.
 
+The first cell opens the lesson with what it found, so its values are those at the end of the lesson.
+
 Each cell of the built notebook keeps its values in its metadata, so that its text can change without a new run.
 """
 
 import ast
 import re
+from collections.abc import Iterator
 
 import nbformat
 from nbclient import NotebookClient
@@ -51,17 +54,49 @@ def fill(cell: nbformat.NotebookNode, values: dict[str, str]) -> None:
         cell.source = VALUE.sub(lambda found: values[found[1]], cell.source)
 
 
+def refill(fresh: list[nbformat.NotebookNode], built: list[nbformat.NotebookNode]) -> None:
+    """Put the values of built cells into the Markdown of fresh ones, wherever the text has moved.
+
+    Below the same code cell, an expression has its value of there; elsewhere, the one value that all cells have for it.
+
+    Raises:
+        KeyError: no value is stored for an expression, or several different ones.
+    """
+    near, found = {}, {}
+    for above, cell in _below_code(built):
+        for expression, value in stored(cell).items():
+            near[above, expression] = value
+            found.setdefault(expression, set()).add(value)
+    single = {expression: next(iter(values)) for expression, values in found.items() if len(values) == 1}
+    for above, cell in _below_code(fresh):
+        fill(cell, single | {expression: value for (place, expression), value in near.items() if place == above})
+
+
+def _below_code(cells: list[nbformat.NotebookNode]) -> Iterator[tuple[str, nbformat.NotebookNode]]:
+    """Each Markdown cell, with the source of the code cell above it ("" if there is none)."""
+    above = ""
+    for cell in cells:
+        if cell.cell_type == "code":
+            above = cell.source
+        else:
+            yield above, cell
+
+
 class LessonClient(NotebookClient):
-    """Executes the code cells of a notebook and fills its Markdown cells, from top to bottom."""
+    """Executes the code cells of a notebook and fills its Markdown cells, from top to bottom, and then the first."""
 
     async def async_execute_cell(
         self, cell: nbformat.NotebookNode, cell_index: int, **options: object
     ) -> nbformat.NotebookNode:
         """Execute a code cell as nbclient does; evaluate and fill the values of a Markdown cell."""
-        if cell.cell_type == "markdown":
+        if cell.cell_type == "code":
+            cell = await super().async_execute_cell(cell, cell_index, **options)
+        elif cell_index > 0:
             fill(cell, await self._evaluate(expressions(cell)))
-            return cell
-        return await super().async_execute_cell(cell, cell_index, **options)
+        if cell_index == len(self.nb.cells) - 1:
+            first = self.nb.cells[0]
+            fill(first, await self._evaluate(expressions(first)))
+        return cell
 
     async def _evaluate(self, used: list[str]) -> dict[str, str]:
         """What the kernel's state makes of each expression."""

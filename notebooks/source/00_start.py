@@ -1,17 +1,10 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# {{badges}}
+# In less than a minute, this model goes from {{before.accuracy.value:.2f}} of its answers correct to {{after.accuracy.value:.2f}}. Nobody shows it a worked solution.
 #
-# **You will be able to** explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide
+# You will be able to explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide
 # whether it fits your task. On the way, you train a model in less than a minute.
-#
-# | | |
-# |---|---|
-# | your time | 30–35 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included; it trains on the CPU |
 #
 # **You have a free T4 and an hour?** Open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
 # [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)). Only
@@ -20,20 +13,27 @@
 # **Two minutes, nothing to install:** open [pay a model](../docs/pay-a-model.html) in a browser (on GitHub, download the
 # file first). Choose what to pay for, guess what the model learns, and press *Train*.
 #
-# **Numbers in the text** come from the stored CPU run with *seed* 0, the number that initializes all random choices. Yours
-# will differ with other seeds and machines.
-#
 # You need to know Python, means and standard deviations. The lessons explain all other terms, and the
 # [glossary](../docs/glossary.md) lists them.
+#
+# Your time: 30–35 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.1 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
-# settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings and picks the tiny model. After *Run
-# All*, some notebooks show the last cell first: scroll up to section 3 to see the training.
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
+#
+# `setup_tiny` checks the four settings and picks the tiny model. After *Run All*, some notebooks show the last cell first:
+# scroll up to section 3 to see the training.
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

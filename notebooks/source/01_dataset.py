@@ -1,29 +1,28 @@
 # %% [markdown]
 # # 01 · Dataset preparation
 #
-# {{badges}}
+# 18 of these 84 test questions were also in the training set, and nothing warned us.
 #
-# **You will be able to** turn raw records into rows for GRPO, with prompts in the layout that your model was trained on,
+# You will be able to turn raw records into rows for GRPO, with prompts in the layout that your model was trained on,
 # answers that a reward can check, and no question in both training and evaluation.
 #
 # A training run does not report bad rows. It runs to the end, and the reward never rises. So this lesson checks every step.
 #
-# | | CPU |
-# |---|---|
-# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 0.8 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
+# Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 0.8 GB of memory.
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,23 +1,17 @@
 # %% [markdown]
 # # 03 · GRPO with a 4-bit LoRA
 #
-# {{badges}}
+# Eight calls take a model from 25% to 100%. The sixth tells you beforehand whether it can work.
 #
-# **You will be able to** train a language model with GRPO in eight calls, measure whether it improved, and save it for
+# You will be able to train a language model with GRPO in eight calls, measure whether it improved, and save it for
 # plain `transformers`.
-#
-# | | on a CPU | on a GPU |
-# |---|---|---|
-# | your time | 60–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) | |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | 40 to 50 minutes on a T4 ([estimated](../docs/gpu.md)) |
-# | memory | 1.6 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | 3 to 10 GiB of GPU memory ([estimated](../docs/gpu.md)) |
-# | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
-# | task | two-digit addition | GSM8K, grade-school word problems |
 #
 # **With a free T4 and an hour,** run [lesson 14](14_real_model.ipynb) first. It trains a smaller model, and we have measured
 # what that model reaches.
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# Your time: 60–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.6 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## The method and its eight calls
@@ -55,7 +49,7 @@
 # **In Colab, choose *Runtime > Change runtime type > T4 GPU* first.** On Kaggle, turn on *Internet* and choose *Accelerator >
 # GPU T4 x2*. There, the next cell installs the course in two to four minutes. Elsewhere, it does nothing.
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install unsloth}}
 
 # %% [markdown]

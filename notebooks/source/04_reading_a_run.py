@@ -1,30 +1,30 @@
 # %% [markdown]
 # # 04 · Reading a run
 #
-# {{badges}}
+# Six runs are broken. None prints an error. How many can you name from their curves?
 #
-# **You will be able to** recognize a failing run in its log within twenty steps, name the cause, and fix it.
-#
-# | | CPU |
-# |---|---|
-# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 3 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
+# You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
 # healthy run, and shows the fix. **Guess first:** cover the text below a figure, and look for the fault in the curves.
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` creates a folder for the
-# logs.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
+#
+# `setup_tiny` creates a folder for the logs.
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

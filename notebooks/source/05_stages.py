@@ -1,30 +1,29 @@
 # %% [markdown]
 # # 05 · Train in stages, stop and resume
 #
-# {{badges}}
+# We kill this run and damage its newest checkpoint. The resumed run differs by 0.0.
 #
-# **You will be able to** train in *stages*, which are training runs that share one adapter, test whether they help,
+# You will be able to train in *stages*, which are training runs that share one adapter, test whether they help,
 # and *resume* a killed run, with the same result as if nothing had happened.
-#
-# | | CPU |
-# |---|---|
-# | your time | 45–55 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 2 to 4 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.8 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** is it better to teach the format first or
 # everything at once (section 4)? By how much?
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# Your time: 45–55 minutes with exercises. *Run All* takes about 2 to 4 minutes on a CPU, and 1.8 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

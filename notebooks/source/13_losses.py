@@ -1,33 +1,32 @@
 # %% [markdown]
 # # 13 · Does the loss matter?
 #
-# {{badges}}
+# We tried a dozen variants of the loss. None was shown to beat the default. Here is why.
 #
-# **You will be able to** read a comparison of losses over several seeds, and say when a different loss can make a
+# You will be able to read a comparison of losses over several seeds, and say when a different loss can make a
 # difference.
-#
-# | | CPU |
-# |---|---|
-# | your time | 45–55 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 1 minute ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
 #
 # **What should I set for Qwen3 on a T4?** Leave `loss_type` and `num_iterations` at TRL's defaults, `"dapo"` and 1.
 # With our tiny model, one learning rate, 16 steps and answers of 20 tokens, no other loss was shown to be better. That is not
 # proof that the loss does not matter. Four updates per batch learned less in the same time. (We have not run Qwen3 on a T4.)
 #
-# **Numbers in the text** come from stored CPU runs. Yours will differ with other seeds and machines.
-#
 # Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss that this lesson changes.
+#
+# Your time: 45–55 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.0 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
-# *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

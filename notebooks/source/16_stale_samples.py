@@ -1,29 +1,28 @@
 # %% [markdown]
 # # 16 · Stale samples
 #
-# {{badges}}
+# The log ends at 94%. The model that you would save is at 4%.
 #
-# **You will be able to** measure how far your samples are from the policy that learns from them, and explain what a
+# You will be able to measure how far your samples are from the policy that learns from them, and explain what a
 # correction does.
 #
-# | | CPU |
-# |---|---|
-# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 2 to 5 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
-#
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
-#
 # Read [lesson 13](13_losses.ipynb) first. It explains the ratio, clipping and `num_iterations`.
+#
+# Your time: 55–65 minutes with exercises. *Run All* takes about 2 to 5 minutes on a CPU, and 1.0 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
-# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]

@@ -1,30 +1,29 @@
 # %% [markdown]
 # # 17 · Distill or reinforce?
 #
-# {{badges}}
+# The teacher is right in 46% of its answers. Its student, in 76%.
 #
-# **You will be able to** decide whether a model should learn from a reward, from the answers of a better model, or from that
+# You will be able to decide whether a model should learn from a reward, from the answers of a better model, or from that
 # model's opinion of every token, and run all three with TRL.
-#
-# | | CPU |
-# |---|---|
-# | your time | 55–65 minutes with exercises ([estimated](../docs/instructor-guide.md#what-takes-how-long)) |
-# | time for Run All | about 3 to 5 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | memory | 1.0 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) |
-# | model | 0.46 million parameters, included |
-#
-# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first. [Lesson 09](09_sft_then_grpo.ipynb) explains SFT, and
 # [lesson 06](06_evaluation.ipynb) the paired tests.
+#
+# Your time: 55–65 minutes with exercises. *Run All* takes about 3 to 5 minutes on a CPU, and 1.0 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
-# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+# <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
+# differ with other seeds and machines.
+# </details>
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
 
 # %% tags=["parameters"]
