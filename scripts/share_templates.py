@@ -25,9 +25,9 @@ SHARED = {
     "basic_grpo": (),
     "minimal": (".gitignore", *PINS),
     "multi_stage": (*COMMON, *TASK, "ask.py", "requirements.txt"),
-    "structured_output": (*COMMON, "ask.py", "train.py"),
-    "code_reward": (*COMMON, "ask.py", "train.py", "requirements.txt"),
-    "own_data": (".gitignore", ".github/workflows/test.yml", "colab.ipynb", "ask.py", *PINS),
+    "structured_output": (*COMMON, "ask.py", "train.py", "sft.py"),
+    "code_reward": (*COMMON, "ask.py", "train.py", "sft.py", "requirements.txt"),
+    "own_data": (".gitignore", ".github/workflows/test.yml", "colab.ipynb", "ask.py", "sft.py", *PINS),
     "tool_agent": (*COMMON, "requirements.txt"),
     "scale_out": (*TASK, "ask.py", ".gitignore", ".env.example", "constraints.txt"),
 }

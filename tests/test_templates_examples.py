@@ -7,6 +7,7 @@ import yaml
 from course import ROOT
 from datasets import Dataset
 from grpo_run.checking import with_examples
+from grpo_run.demonstrating import of_gold_answers
 from template_projects import FAST, check_report, in_folder
 
 from grpo_utils.models import model_path
@@ -55,3 +56,22 @@ def test_a_run_with_examples_is_asked_with_them(tmp_path):
     assert [turn["role"] for turn in first["prompt"]] == ["system", "user", "assistant", "user", "assistant", "user"]
     asked = in_folder(project, "ask.py", "outputs/basic", "What is 15 + 27?")
     assert asked.returncode == 0 and asked.stdout.strip(), asked.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", [path.parent.name for path in SMALL])
+def test_without_a_file_sft_imitates_the_gold_answers_and_training_goes_on_from_it(template, tmp_path):
+    project = new_project(template, tmp_path / "project")
+    trained = in_folder(project, "sft.py", *FAST, "--train_rows", "8", "--num_train_epochs", "1")
+    if template == "code_reward":  # its generated tasks have no solution
+        assert trained.returncode == 1 and "no training row has a gold answer to imitate" in trained.stderr
+        return
+    assert trained.returncode == 0 and "8 demonstrations: the gold answers" in trained.stdout, trained.stderr[-3000:]
+    start = trained.stdout.split("--model_name_or_path ")[1].split()[0]
+    checked = in_folder(project, "train.py", *FAST, "--model_name_or_path", start, "--check")
+    assert checked.returncode == 0 and "Checked all" in checked.stdout, checked.stderr[-2000:]
+
+
+def test_a_gold_answer_that_is_missing_is_left_out():
+    rows = Dataset.from_list([{"prompt": "1?", "answer": "1"}, {"prompt": "2?", "answer": ""}])
+    assert of_gold_answers(rows, lambda row: row["answer"] or None) == [("1?", "1")]
