@@ -4,6 +4,7 @@
 
 A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
 several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
+Text that interprets what a run showed is folded, so that a learner guesses first: each paragraph with a value.
 Everything else is kept. Each check of an exercise also gets the name of its lesson, so that its result is recorded (see
 grpo_utils/exercises.py). The documents that the lessons link to are copied as well, so you can hand out the folder.
 A link to anything else, such as a template, leads to the course's public address; without one, only its text is kept.
@@ -17,15 +18,18 @@ import shutil
 import sys
 from copy import deepcopy
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
 from address import OPENING, ROOT, Place, current, relative_links
-from build_notebooks import ASKS_FOR_GPU
+from build_notebooks import ASKS_FOR_GPU, SOURCES, convert
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
+from values import VALUE
 
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
+RUN_FIRST = "<details><summary>After you have run the cells above</summary>"
 #: Documents only for the instructor.
 #: The folders of pages that are handed out.
 PAGES = ("docs", "grpo_check/docs")
@@ -38,9 +42,17 @@ CHECKED = re.compile(r"(check_exercise\(.*[^)])(\)\)?)$", re.MULTILINE)
 LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def student_copy(book: nbformat.NotebookNode, lesson: str) -> nbformat.NotebookNode:
-    """A copy of the lesson without solutions and outputs, which records the results of its exercises."""
+def student_copy(
+    book: nbformat.NotebookNode, lesson: str, unfilled: nbformat.NotebookNode | None = None
+) -> nbformat.NotebookNode:
+    """A copy of the lesson without solutions and outputs, which records the results of its exercises.
+
+    ``unfilled`` is the same lesson as `convert` returns it; where its text has a value, the copy folds the paragraph.
+    """
     copy = deepcopy(book)
+    for cell, source in zip(copy.cells[1:], unfilled.cells[1:] if unfilled else [], strict=unfilled is not None):
+        if cell.cell_type == "markdown":
+            cell.source = with_results_folded(cell.source, source.source)
     tag_solution_texts(copy)
     copy, _ = TagRemovePreprocessor(remove_cell_tags={"solution"}).preprocess(copy, {})
     copy, _ = ClearOutputPreprocessor().preprocess(copy, {})
@@ -48,11 +60,35 @@ def student_copy(book: nbformat.NotebookNode, lesson: str) -> nbformat.NotebookN
         copy.metadata.pop(asks, None)
     for cell in copy.cells:
         if cell.cell_type == "markdown":
-            text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)
+            paragraphs = relative_links(cell.source).split("\n\n")
+            text = "\n\n".join(paragraph for paragraph in paragraphs if not OPENING.match(paragraph))
             cell.source = with_working_links(UNFOLD.sub("", text), "notebooks", current())
         else:
             cell.source = CHECKED.sub(rf'\1, lesson="{lesson}"\2', cell.source)
     return copy
+
+
+def with_results_folded(text: str, unfilled: str) -> str:
+    """A text whose paragraphs with a value are folded; consecutive ones together, and a text with a fold not at all.
+
+    >>> print(with_results_folded("Run it.\\n\\nIt is 42.\\n\\nGo on.", "Run it.\\n\\nIt is {{x}}.\\n\\nGo on."))
+    Run it.
+    <BLANKLINE>
+    <details><summary>After you have run the cells above</summary>
+    <BLANKLINE>
+    It is 42.
+    </details>
+    <BLANKLINE>
+    Go on.
+    """
+    if "<details>" in text:
+        return text
+    told = []
+    pairs = zip(text.split("\n\n"), unfilled.split("\n\n"), strict=True)
+    for is_result, group in groupby(pairs, lambda pair: bool(VALUE.search(pair[1])) and not pair[1].startswith("#")):
+        part = "\n\n".join(paragraph for paragraph, _ in group)
+        told.append(f"{RUN_FIRST}\n\n{part}\n</details>" if is_result else part)
+    return "\n\n".join(told)
 
 
 def with_working_links(text: str, folder: str, place: Place) -> str:
@@ -120,7 +156,8 @@ def set_aside(path: Path) -> Path:
 
 def main(target: Path = TARGET) -> None:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        copy = student_copy(nbformat.read(path, as_version=4), path.stem)
+        unfilled = convert(SOURCES / f"{path.stem}.py", current())
+        copy = student_copy(nbformat.read(path, as_version=4), path.stem, unfilled)
         print(put(target / path.name, nbformat.writes(copy) + "\n"))
     for folder in PAGES:
         for path in sorted((ROOT / folder).glob("*.md")):

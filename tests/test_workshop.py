@@ -6,7 +6,8 @@ import symtable
 import nbformat
 import pytest
 import workshop
-from address import OPENING, Place, lesson_text
+from address import OPENING, Place, current, lesson_text
+from build_notebooks import SOURCES, convert
 from course import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -15,7 +16,8 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 @pytest.fixture(params=LESSONS, ids=lambda path: path.stem)
 def books(request):
     book = nbformat.read(request.param, as_version=4)
-    return book, workshop.student_copy(book, request.param.stem)
+    unfilled = convert(SOURCES / f"{request.param.stem}.py", current())
+    return book, workshop.student_copy(book, request.param.stem, unfilled)
 
 
 def tagged(book, tag: str) -> list:
@@ -38,12 +40,12 @@ def test_no_solution_is_left(books):
     lesson, copy = books
     text = "\n".join(cell.source for cell in copy.cells)
     assert tagged(lesson, "solution") and not tagged(copy, "solution")
-    assert "<details" not in text and "_solution" not in text and ", solution" not in text
+    assert not workshop.FOLDED.search(text) and "_solution" not in text and ", solution" not in text
 
 
 def test_everything_else_is_kept_in_order(books):
     lesson, copy = books
-    kept = [c for c in lesson.cells if c not in tagged(lesson, "solution") and "<details" not in c.source]
+    kept = [c for c in lesson.cells if c not in tagged(lesson, "solution") and not workshop.is_folded_solution(c)]
     assert [(c.id, c.cell_type) for c in kept] == [(c.id, c.cell_type) for c in copy.cells]
     code = [re.sub(r', lesson="\w+"', "", c.source) for c in copy.cells if c.cell_type == "code"]
     assert code == [c.source for c in kept if c.cell_type == "code"]
@@ -106,7 +108,16 @@ def test_a_copy_of_a_lesson_with_an_address_links_to_the_folder_that_is_handed_o
     for cell in lesson.cells:
         if cell.cell_type == "markdown":
             cell.source = lesson_text(cell.source, "03_grpo_lora", Place("somebody/other-course", "main"))
-    assert workshop.student_copy(lesson, request.node.callspec.id) == copy
+    unfilled = convert(SOURCES / f"{request.node.callspec.id}.py", current())
+    assert workshop.student_copy(lesson, request.node.callspec.id, unfilled) == copy
+
+
+def test_what_a_run_showed_is_folded_until_it_was_run(books):
+    lesson, copy = books
+    by_id = {cell.id: cell for cell in copy.cells}
+    told = [cell for cell in lesson.cells[1:] if cell.metadata.get("values") and cell.id in by_id]
+    assert told and all("<details>" in by_id[cell.id].source for cell in told)
+    assert all(cell.source.count("<details>") == cell.source.count("</details>") for cell in copy.cells)
 
 
 def test_the_lesson_itself_is_not_changed():
