@@ -1,115 +1,91 @@
-"""Lesson 16: its table is what the bench stored, its corrections are TRL's, and a completion's ratio spreads most."""
+"""Lesson 16: its tables are what the bench stored, and only a check of answers lets a student pass its teacher."""
 
 import re
-from functools import partial
 
-import bench_reuse
-import bench_stale
+import bench_distill
 import benches
 import pytest
-import torch
 from course import ROOT
 from lessons import briefly_and_in_full, run_other_family, run_with_nbval
-from stale_trainer import CAP, WEIGHTS, Delay, StaleTrainer, swapped
-from tiny_runs import train_tiny
 
-from grpo_utils.evaluation.statistics import paired_difference
-
-LESSON = ROOT / "notebooks" / "16_stale_samples.ipynb"
-STORED = benches.read_stored(bench_stale.STORED)
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "16_distill.ipynb"
+STORED = benches.read_stored(bench_distill.STORED)
 ROWS = STORED["rows"]
+LAST = bench_distill.STEPS[-1]
 
 
-@pytest.mark.slow
-@briefly_and_in_full(STEPS=3)
+def mean(case: str, arm: str, step: int) -> float:
+    rates = bench_distill.at(ROWS, case, arm, step)
+    return sum(rates) / len(rates)
+
+
+@briefly_and_in_full(STEPS=3, STUDENT_STEPS=3)
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
     run_with_nbval(LESSON, tmp_path, **parameters)
 
 
-@pytest.mark.slow
 @pytest.mark.upgrade
 def test_it_runs_with_the_other_family(tmp_path):
-    run_other_family(LESSON, tmp_path, STEPS=2, DELAY=1)
+    run_other_family(LESSON, tmp_path, STEPS=2, STUDENT_STEPS=2)
 
 
-def test_the_table_of_the_lesson_is_what_is_stored(book):
+@pytest.mark.parametrize("case", bench_distill.CASES)
+def test_the_tables_of_the_lesson_are_what_is_stored(book, case):
     text = "\n".join(cell.source for cell in book.cells)
-    assert bench_stale.short_table(STORED) in text
+    assert bench_distill.short_table(STORED, case) in text
 
 
 def test_the_results_have_what_the_bench_stored():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert page.count(f"## {bench_stale.TITLE}\n{bench_stale.section(STORED)}") == 1
+    assert page.count(f"## {bench_distill.TITLE}\n{bench_distill.section(STORED)}") == 1
 
 
-def test_every_arm_was_trained_and_no_run_is_stored_twice():
-    found = [(row["arm"], row["seed"]) for row in ROWS]
-    assert len(set(found)) == len(found) and {arm for arm, _ in found} == set(bench_stale.ARMS)
+def test_every_arm_was_trained_with_every_seed_at_the_rate_of_the_search():
+    found = {(row["case"], row["arm"], row["seed"], row["rate"]) for row in ROWS}
+    for case, arms in bench_distill.MEASURED.items():
+        seeds = bench_distill.NEW_SEEDS if case == "new task" else bench_distill.SEEDS
+        rates = {arm: bench_distill.best_rate(ROWS, arm) for arm in arms}
+        assert found >= {(case, arm, seed, rates[arm]) for arm in arms for seed in seeds}
 
 
-def test_without_a_correction_a_delay_costs_every_run_and_the_ratio_repairs_most():
-    fresh, ratio = (bench_stale.of(ROWS, arm, "sampled") for arm in ("fresh", "delay 4, ratio"))
-    harmed = [rate for arm in ("delay 4", "delay 8") for rate in bench_stale.of(ROWS, arm, "sampled")]
-    corrected = [row["sampled"] for row in ROWS if row["arm"].startswith("delay 8, ")]
-    assert max(harmed) + 0.3 < min(ratio) < min(fresh) and min(corrected) > max(
-        bench_stale.of(ROWS, "delay 8", "sampled")
-    )
+def test_distillation_is_ahead_of_grpo_early_and_not_in_the_end():
+    early = bench_distill.against_grpo(ROWS, bench_distill.EARLY, "distillation", bench_distill.EARLY_STEP)
+    assert 0 < early.low < early.value < 0.15  # the rates of the tables, chosen late, would make it twice as large
+    for arm in bench_distill.EARLY_ARMS:
+        assert mean(bench_distill.EARLY, arm, bench_distill.EARLY_STEP) > mean("good", arm, bench_distill.EARLY_STEP)
+    assert abs(mean("good", "distillation", LAST) - mean("good", "GRPO", LAST)) < 0.05
 
 
-def test_the_lesson_says_by_how_much_a_mask_repairs_more_than_the_ratio(book):
-    mask, ratio = (bench_stale.of(ROWS, f"delay 8, {name}", "sampled") for name in ("sequence_mask", "ratio"))
-    difference = benches.difference_text(paired_difference(mask, ratio, bench_stale.PROMPTS))
-    assert difference in "\n".join(cell.source for cell in book.cells)
+def test_only_what_reads_a_check_passes_the_weak_teacher():
+    differences = {arm: bench_distill.against_teacher(ROWS, "weak", arm) for arm in bench_distill.ARMS}
+    assert differences["GRPO"].low > 0.1 and differences["filtered SFT"].low > 0
+    assert mean("weak", "filtered SFT", LAST) > mean("weak", "SFT", LAST) + 0.1
 
 
-def test_a_hot_sampler_is_harmless_and_its_ratios_are_far_from_those_of_a_delay():
-    assert min(bench_stale.of(ROWS, "temperature 1.3", "sampled")) > 0.85
-    hot, delayed = (effective_shares(arm) for arm in ("temperature 1.3", "delay 4"))
-    assert min(hot) > 0.7 > 0.6 > max(delayed)
+def test_grpo_alone_never_starts_on_a_task_that_the_student_never_solves():
+    assert bench_distill.at(ROWS, "new task", "GRPO", LAST) == [0.0, 0.0, 0.0]
+    assert min(bench_distill.at(ROWS, "new task", "distillation", LAST)) > 0.05
+    assert max(mean("new task", arm, LAST) for arm in ("distillation", "SFT")) < 0.5  # a guess between two numbers
 
 
-def effective_shares(arm: str) -> list[float]:
-    """The effective sample size of the completions' ratios as a share of their number, for each seed of an arm."""
-    runs = [row["ratios"] for row in ROWS if row["arm"] == arm]
-    return [
-        sum(one["share"] * one["completions"] for one in run) / sum(one["completions"] for one in run) for run in runs
-    ]
+def row(seed: int, rate: float) -> dict:
+    """What the bench stores of a student of the weak teacher, as far as a difference needs it."""
+    points = [dict(step=LAST, accuracy=rate)]
+    return dict(case="weak", arm="distillation", seed=seed, teacher=dict(sampled=0.5), points=points)
 
 
-def test_the_lesson_names_the_difference_that_reuse_made(book):
-    text = "\n".join(cell.source for cell in book.cells)
-    rows = benches.read_stored(bench_reuse.STORED)["rows"]
-    best = bench_reuse.best_rates(rows)
-    samples = bench_reuse.difference(rows, best, bench_reuse.SAMPLE_STEPS).value
-    minutes = bench_reuse.difference(rows, best, bench_reuse.TIME_STEPS).value
-    reuse = text[text.index("**Reuse.**") :]
-    assert f"{samples:.3f} higher" in reuse and f"{-minutes:.3f} lower" in reuse
+def test_a_difference_leaves_out_the_search_for_a_rate():
+    rows = [row(1, 0.7), row(0, 0.6), row(bench_distill.SEARCH_SEED, 0.0)]
+    assert bench_distill.against_teacher(rows, "weak", "distillation").value == pytest.approx(0.15)
 
 
-def test_a_completion_spreads_more_than_its_tokens(printed):
-    rows = re.findall(r"^\d+-\d+ +\d+ +(\S+) +(\S+)$", printed, re.M)
-    assert rows and all(float(whole) > float(token) for token, whole in rows)
+def test_the_lesson_shows_a_ceiling_and_how_to_pass_it(printed):
+    verdicts = dict(re.findall(r"^(distilled|filtered SFT|GRPO) +\S+ .+: ([a-z ]+)$", printed, re.MULTILINE))
+    assert verdicts["filtered SFT"] == verdicts["GRPO"] == "improved"
+    assert verdicts["distilled"] != "improved"
 
 
-def test_one_odd_token_is_truncated_or_drops_its_completion():
-    log_ratios = torch.tensor([[0.5, -0.5], [2.0, 0.0], [0.6, 0.6]])
-    assert WEIGHTS["token_truncate"](log_ratios)[1].tolist() == [CAP, 1.0]
-    assert WEIGHTS["sequence_mask"](log_ratios).flatten().tolist() == [1.0, 0.0, 0.0]
-
-
-def test_a_sampler_gives_the_weights_back_even_after_an_error():
-    layer = torch.nn.Linear(3, 2)
-    before = layer.weight.clone()
-    with pytest.raises(KeyError), swapped([layer.weight], [torch.zeros(2, 3)]):
-        assert not layer.weight.any()
-        raise KeyError
-    assert torch.equal(layer.weight, before)
-
-
-@pytest.mark.slow
-def test_without_a_delay_all_corrections_train_as_grpo_does():
-    """With fresh samples every ratio is 1, so each correction must leave the training run as it is."""
-    makers = [None, *(partial(StaleTrainer, sampler=Delay(0), correct=name) for name in ("none", "ratio", *WEIGHTS))]
-    trained = [train_tiny({}, seed=0, steps=2, trainer_type=make)[0][0] for make in makers]
-    adapters = [torch.cat([p.detach().flatten() for p in model.parameters() if p.requires_grad]) for model in trained]
-    assert all(torch.allclose(adapters[0], adapter, atol=1e-6) for adapter in adapters[1:])
+def test_padding_rows_are_refused_and_cutting_them_changes_nothing(printed):
+    assert "vocab_size 512 but the teacher model has vocab_size 520" in printed
+    assert float(re.search(r"largest difference to the teacher: (\S+)", printed)[1]) < 1e-5

@@ -346,7 +346,7 @@ diagram("path")
 # | [06](06_evaluation.ipynb) | show whether a model improved |
 # | [07](07_export.ipynb) | share and serve the trained model |
 # | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
-# | 09 to 17 | [SFT first](09_sft_then_grpo.ipynb), [thinking](10_thinking.ipynb), [judges](11_own_data_and_judge.ipynb), [tools](12_tools.ipynb), [losses](13_losses.ipynb), [a real model](14_real_model.ipynb), [controls and leaks](15_controls.ipynb), [stale samples](16_stale_samples.ipynb), [teachers](17_distill.ipynb) |
+# | 09 to 16 | [SFT first](09_sft_then_grpo.ipynb), [thinking](10_thinking.ipynb), [judges](11_own_data_and_judge.ipynb), [tools](12_tools.ipynb), [stale samples and losses](13_when_the_log_lies.ipynb), [a real model](14_real_model.ipynb), [controls and leaks](15_controls.ipynb), [teachers](16_distill.ipynb) |
 #
 # On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions. On a CPU, they
 # run offline. For Colab and Kaggle, see

@@ -595,7 +595,7 @@ for old, new in PAIRS:
 # completions down.
 #
 # The loss can change lengths, too: with `loss_type="grpo"`, a token of a short completion counts more. This favors
-# short correct answers, and punishes long incorrect ones less ([lesson 13](13_losses.ipynb), section 7). TRL's default,
+# short correct answers, and punishes long incorrect ones less ([lesson 13](13_when_the_log_lies.ipynb)). TRL's default,
 # `"dapo"`, weighs all tokens equally.
 #
 # **Raise the limit if you can. If you cannot, compare masking and punishing with several seeds: masking does not push

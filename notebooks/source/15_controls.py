@@ -383,7 +383,7 @@ for name, result in found.items():
 # - All runs train one tiny model on one task. They do not show how often a control improves a real model: our controls of
 #   SmolLM2 ([lesson 14](14_real_model.ipynb)) were stopped [after 15 steps](../docs/results.md#controls-on-a-real-model),
 #   and we did not measure their accuracy.
-# - All runs are short. With one update per batch of samples, GRPO's clipping never acts ([lesson 13](13_losses.ipynb)), so the
+# - All runs are short. With one update per batch of samples, GRPO's clipping never acts ([lesson 13](13_when_the_log_lies.ipynb)), so the
 #   explanation by clipping in *Spurious Rewards* cannot apply here.
 # - A coin toss is one kind of noise. Wrong labels are another.
 #
@@ -451,7 +451,7 @@ print(check_exercise("Exercise 2", lost, CASES, HINTS))
 #
 # Exercise 1: your reward gets no credit for a gain that the controls made without reading the answer. If the controls
 # lost accuracy, your reward still gained only `ours`. The function returns a single number. In a report, subtract the
-# control seed by seed and give the interval (`paired_difference`, [lesson 13](13_losses.ipynb)).
+# control seed by seed and give the interval (`paired_difference` of `grpo_utils.evaluation.statistics`).
 # </details>
 
 

@@ -19,11 +19,10 @@ LESSONS = {
     "10 Thinking models": "55–65",
     "11 Own data and a judge": "60–70",
     "12 Tools and turns": "60–70",
-    "13 Does the loss matter?": "45–55",
+    "13 When the log lies": "55–65",
     "14 A real model": "50–60",
     "15 Controls and leaks": "55–65",
-    "16 Stale samples": "55–65",
-    "17 Distill or reinforce?": "55–65",
+    "16 Distill or reinforce?": "55–65",
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"

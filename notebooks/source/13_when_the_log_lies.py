@@ -1,12 +1,12 @@
 # %% [markdown]
-# # 16 · Stale samples
+# # 13 · When the log lies
 #
 # The log ends at 94%. The model that you would save is at 4%.
 #
 # You will be able to measure how far your samples are from the policy that learns from them, and explain what a
 # correction does.
 #
-# Read [lesson 13](13_losses.ipynb) first. It explains the ratio, clipping and `num_iterations`.
+# Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss with its ratio and clip.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 2 to 5 minutes on a CPU, and 1.0 GB of memory.
 #
@@ -49,7 +49,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # | **delay** | sampler and trainer work at the same time, so samples are some steps old, or *stale* | `AsyncGRPOConfig(max_staleness=4)`, experimental |
 # | **another sampler** | vLLM is fast, but rounds differently from the trainer; or its settings differ | `use_vllm=True` |
 #
-# Lesson 13 measured reuse. This lesson measures delay and another sampler. TRL corrects for another sampler only if that
+# We measured [reuse](../docs/results.md#four-updates-per-batch) as well. This lesson measures delay and another sampler. TRL corrects for another sampler only if that
 # sampler is vLLM, which needs a GPU, and its asynchronous trainer needs vLLM too. **So we simulate both here**, on a CPU and
 # with TRL's formulas.
 #
@@ -396,8 +396,8 @@ for name, ratios in {"odd": one_odd_token, "shifted": all_shifted}.items():
 # limit: in the second completion, no ratio is above 1.3. At most a third of the samples can have a weight above 3, because
 # the mean weight is 1. A long completion is more likely to have a weight near 0.
 #
-# Now look at the ratio in the loss. The next cell prints the push on one token (section 5 of [lesson
-# 13](13_losses.ipynb)) for ratios far from 1, with `epsilon=0.2`, first without `delta` and then with it:
+# Now look at the ratio in the loss. The next cell prints the push on one token (the negative gradient of its
+# loss) for ratios far from 1, with `epsilon=0.2`, first without `delta` and then with it:
 
 # %% tags=["nbval-check-output"]
 
@@ -483,7 +483,7 @@ for advantage in (1.0, -1.0):
 #
 # - **Reuse.** With the same number of samples, and the best of three learning rates for each, runs with four updates per
 #   batch (`num_iterations=4`) reached an accuracy 0.112 higher than runs with one. With the same CPU time, it was 0.135 lower
-#   ([lesson 13](13_losses.ipynb), section 3). There, sampling took about 40% of a step with one update, so reuse saved little.
+#   ([results](../docs/results.md#four-updates-per-batch)). There, sampling took about 40% of a step with one update, so reuse saved little.
 # - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, if
 #   both take the same time, the run is twice as fast. Exercise 2 computes the speedup. To gain it, you need a second device;
 #   our simulation saves no time.

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 17 · Distill or reinforce?
+# # 16 · Distill or reinforce?
 #
 # The teacher is right in 46% of its answers. Its student, in 76%.
 #
@@ -50,7 +50,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 # | on-policy distillation | the student | the teacher, token by token | the teacher's probabilities |
 # | GRPO | the student | a program, once per completion | a reward, and some correct answers |
 #
-# *On-policy* means that the student learns from its own completions ([lesson 13](13_losses.ipynb)). GRPO does this too.
+# *On-policy* means that the student learns from its own completions ([lesson 13](13_when_the_log_lies.ipynb)). GRPO does this too.
 # The two methods differ in how much a completion teaches: with GRPO, one number rates all tokens of a completion
 # together, while a teacher rates each token.
 #
