@@ -140,14 +140,11 @@ def in_readme(stored: dict) -> str:
     """What the README says that `make real` reached with each seed."""
     runs = of(stored, TASKS[0], USUAL, STEPS)
     before, after = ([rates(run[when])["greedy"] for run in runs] for when in TIMES)
-    reached = ", ".join(f"{rate:.3f}" for rate in after)
+    reached = ", ".join(f"{rate:.2f}" for rate in after)
     three, eight = (rates(finished(Cell(f"{count} examples"))) for count in (3, 8))
-    rest = dict(three=three["greedy"], eight=eight["greedy"], time=minutes(runs))
+    rest = dict(three=three["greedy"], eight=eight["greedy"], sft=rates(finished(Cell("SFT on 200 answers")))["greedy"])
     some = finished(Cell("8 examples"))["sampled"][:SAMPLED_ROWS]  # the prompts of which `make real` draws samples
-    rest |= dict(sampled=fmean(some) / SAMPLES, sampled_rows=SAMPLED_ROWS)
-    imitated = rates(finished(Cell("SFT on 200 answers")))
-    rest |= dict(sft=imitated["greedy"], sft_sampled=imitated["sampled"])
-    rest |= dict(after_sampled=min(rates(run["after"])["sampled"] for run in runs))
+    rest |= dict(sampled=fmean(some) / SAMPLES, after_sampled=min(rates(run["after"])["sampled"] for run in runs))
     text = filled("real_readme", rows=ROWS, first=before[0], reached=reached, **rest)
     return f"{README_BEGIN}\n{text}{README_END}"
 

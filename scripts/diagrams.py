@@ -6,6 +6,7 @@ Lessons show a stored PNG from grpo_utils/plots/pictures: `diagram("loop")`. A t
 older than the code in scripts/drawings.
 """
 
+import posixpath
 import re
 from pathlib import Path
 
@@ -15,9 +16,14 @@ from svg import save_svg
 from grpo_utils.plots.base import DPI
 from grpo_utils.plots.diagrams import PICTURES
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
 #: The diagrams that are files, each with the page that shows it.
-PAGES = {"loop": None, "path": "instructor-guide.md", "packages": "compatibility.md", "failures": "troubleshooting.md"}
+PAGES = {
+    "loop": "README.md",
+    "path": "docs/instructor-guide.md",
+    "packages": "docs/compatibility.md",
+    "failures": "docs/troubleshooting.md",
+}
 
 
 def write_pictures(folder: Path) -> None:
@@ -35,20 +41,20 @@ def write(folder: Path) -> None:
 
 
 def image(name: str) -> str:
-    """The Markdown that shows a diagram on a page of docs."""
-    return f"![{DIAGRAMS[name]()[1]}](figures/{name}.svg)"
+    """The Markdown that shows a diagram on its page."""
+    folder = posixpath.relpath("docs/figures", posixpath.dirname(PAGES[name]) or ".")
+    return f"![{DIAGRAMS[name]()[1]}]({folder}/{name}.svg)"
 
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     write_pictures(PICTURES)
-    write(DOCS / "figures")
+    write(ROOT / "docs" / "figures")
     for name, page in PAGES.items():
-        if page:
-            text = (DOCS / page).read_text(encoding="utf-8")
-            found = re.sub(rf"!\[.*\]\(figures/{name}\.svg\)", lambda _, name=name: image(name), text)
-            (DOCS / page).write_text(found, encoding="utf-8")
-    print(f"wrote all into {PICTURES}, {', '.join(PAGES)} into {DOCS / 'figures'}, and their alt texts into the pages")
+        text = (ROOT / page).read_text(encoding="utf-8")
+        found = re.sub(rf"!\[.*\]\([\w/]*figures/{name}\.svg\)", lambda _, name=name: image(name), text)
+        (ROOT / page).write_text(found, encoding="utf-8")
+    print(f"wrote all into {PICTURES}, {', '.join(PAGES)} into docs/figures, and their alt texts into the pages")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the figure with its caption, and what `make run` prints, into the README.
+"""Write the figure with its caption into docs/rewards.md, and what `make run` prints into the README.
 
     python scripts/figures.py     # or: make figures
 
@@ -18,7 +18,7 @@ from svg import save_svg
 from grpo_utils.plots.runs import reward_and_truth
 
 LESSON, RUN_LESSON = ROOT / "notebooks" / "02_rewards.ipynb", ROOT / "notebooks" / "03_grpo_lora.ipynb"
-README = ROOT / "README.md"
+README, REWARDS = ROOT / "README.md", ROOT / "docs" / "rewards.md"
 FIGURE = ROOT / "docs" / "figures" / "hack.svg"
 COLUMNS = ("Flawed reward:\nevery tag pays", "Fixed reward:\neach tag pays once", "Fixed reward\nand correctness")
 #: A line of the lesson's table of curves: every third step, or a run's values at these steps.
@@ -26,7 +26,7 @@ STEPS, CURVE = re.compile(r"^step +([\d ]+)$", re.MULTILINE), r"^.+, {} +([\d. ]
 RATES = re.compile(r"^\w+ +[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
 #: A held-out prompt of lesson 03, with the policy's answers before and after training.
 SAMPLE = re.compile(r"^What is .*gold: (\d+)\n  before: '(.*)'\n  after:  '(.*)'$", re.MULTILINE)
-#: The parts of the README that this script writes: the figure with its caption, and `make run`.
+#: The part of a page that this script writes.
 BLOCK = re.compile(r"(?<=<!-- written by make figures -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -83,10 +83,10 @@ def caption(runs: list[Run]) -> str:
     """What the first and the last column of the figure show; the lesson explains the one between."""
     flawed, _, both = runs
     return (
-        "One model, three rewards, one run each ([lesson 02](notebooks/02_rewards.ipynb)). While the flawed reward\n"
+        "One model, three rewards, one run each ([lesson 02](../notebooks/02_rewards.ipynb)). While the flawed reward\n"
         f"rose {flawed.paid}, accuracy on 200 held-out prompts fell from {flawed.accuracy[0][0]:.1%} to "
         f"{flawed.reached};\nwith the fixed reward and one for correctness, it rose to {both.reached}. With a reward "
-        "for the format alone, other\nseeds [end anywhere](notebooks/15_controls.ipynb) between hardly any and most "
+        "for the format alone, other\nseeds [end anywhere](../notebooks/15_controls.ipynb) between hardly any and most "
         "answers correct."
     )
 
@@ -98,7 +98,7 @@ def draw(runs: list[Run], steps: list[int]):
 
 def block(runs: list[Run], steps: list[int]) -> str:
     """The figure with its text and caption."""
-    return f"![{alt_text(runs, steps)}](docs/figures/hack.svg)\n\n{caption(runs)}\n"
+    return f"![{alt_text(runs, steps)}](figures/hack.svg)\n\n{caption(runs)}\n"
 
 
 def corrected_sample(text: str) -> str:
@@ -135,9 +135,8 @@ def main() -> None:
     matplotlib.use("svg")
     matplotlib.rcParams["font.size"] = 11
     save_svg(draw(runs, steps), FIGURE, alt_text(runs, steps))
-    page = README.read_text(encoding="utf-8")
-    blocks = iter([block(runs, steps), run_block(stored_text(RUN_LESSON))])
-    README.write_text(BLOCK.sub(lambda _: next(blocks), page), encoding="utf-8")
+    for page, text in ((REWARDS, block(runs, steps)), (README, run_block(stored_text(RUN_LESSON)))):
+        page.write_text(BLOCK.sub(lambda _, text=text: text, page.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"wrote {FIGURE.relative_to(ROOT)}, its caption and the run in the README")
 
 

@@ -30,7 +30,7 @@ def test_the_row_of_a_run_has_ability_apart_from_form():
 def test_each_page_tells_what_was_measured(path):
     minutes, memory = measured(path.stem)
     opening = nbformat.read(path, as_version=4).cells[0].source
-    assert f"| about {minutes} (" in opening and f"| {memory}" in opening
+    assert f"takes about {minutes} on a CPU" in opening and f"{memory}" in opening
     assert row_of(README, path.stem).endswith(f" | {needed(path.stem)} | {minutes.rsplit(' ', 1)[0]} |")
     assert f"| {minutes} (" in row_of(GUIDE, path.stem)
 
@@ -38,8 +38,8 @@ def test_each_page_tells_what_was_measured(path):
 def test_what_the_readme_shows_is_what_the_lessons_printed():
     text = stored_text()
     runs, steps = read_runs(text)
-    written = [block(runs, steps), run_block(stored_text(RUN_LESSON))]
-    assert BLOCK.findall(README) == written
+    assert BLOCK.findall(README) == [run_block(stored_text(RUN_LESSON))]
+    assert BLOCK.findall((ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")) == [block(runs, steps)]
     assert README.count(in_readme(read_stored(STORED))) == 1
     assert alt_text(runs, steps) in FIGURE.read_text(encoding="utf-8")
 
