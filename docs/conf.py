@@ -27,7 +27,7 @@ include_patterns += ["templates/README.md", "templates/*/README.md"]
 exclude_patterns = [".*", "outputs"]  # Sphinx does not enter these folders
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
-nb_code_prompt_show = nb_code_prompt_hide = "Solution, the code"
+nb_code_prompt_show = nb_code_prompt_hide = "The code of this cell"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 html_theme = "furo"
@@ -44,6 +44,8 @@ WHOLE_PAGES = ("pay-a-model.html", "watch-it-cheat.html")
 WHOLE_PAGE = re.compile(rf"\[([^][]*)\]\(((?:[\w.-]+/)*(?:{'|'.join(map(re.escape, WHOLE_PAGES))}))\)")
 #: A link of a whole page to a lesson or a document, which has a page of its own here.
 SOURCE_LINK = re.compile(r'href="([\w./-]+)\.(?:ipynb|md)\b')
+#: The sections of llms.txt, and how the names of their pages start.
+INDEX = {"Lessons": "notebooks/", "Reference": "docs/", "Checks": "grpo_check/", "Templates": "templates/"}
 CONTENTS = """
 ```{toctree}
 :hidden:
@@ -106,14 +108,14 @@ def readme_of_folder(link: re.Match, here: Path) -> str:
 
 
 def lesson(text: str) -> str:
-    """A notebook whose solutions are folded and whose figures have the alt text that is stored with them."""
+    """A notebook whose hidden cells are folded and whose figures have the alt text that is stored with them."""
     book = json.loads(text)
     for cell in book["cells"]:
         metadata = cell["metadata"]
         if cell["cell_type"] == "markdown":
             cell["source"] = opened_by_a_click("".join(cell["source"]))
-        if "solution" in metadata.get("tags", []):
-            metadata["tags"].append("hide-cell")
+        if metadata.get("jupyter", {}).get("source_hidden"):  # the installation, and solutions
+            metadata["tags"] = [*metadata.get("tags", []), "hide-cell"]
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 metadata["mystnb"] = {"image": {"alt": output["metadata"]["image/png"]["alt"]}}
@@ -136,8 +138,34 @@ def copy_pages(app: Sphinx, error: Exception | None) -> None:
         (app.outdir / "docs" / name).write_text(SOURCE_LINK.sub(r'href="\1.html', text), encoding="utf-8")
 
 
+def write_index_for_programs(app: Sphinx, error: Exception | None) -> None:
+    """llms.txt, which lists the pages for programs that read (llmstxt.org), and SKILL.md, their guide to a project."""
+    if error:
+        return
+    shutil.copy(app.srcdir / "SKILL.md", app.outdir)
+    lines = [
+        f"# {project}",
+        "",
+        f"> {opening(app, root_doc)}",
+        "",
+        "- [SKILL.md](SKILL.md): how to train with GRPO, step by step",
+    ]
+    for title, start in INDEX.items():
+        names = sorted(name for name in app.env.found_docs if name.startswith(start) and name != root_doc)
+        lines += ["", f"## {title}", ""]
+        lines += [f"- [{app.env.titles[name].astext()}]({name}.html): {opening(app, name)}" for name in names]
+    (app.outdir / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def opening(app: Sphinx, name: str) -> str:
+    """The first sentence of a page."""
+    paragraphs = (node.astext().replace("\n", " ") for node in app.env.get_doctree(name).findall(nodes.paragraph))
+    return next((re.split(r"(?<=[.?!]) ", text)[0] for text in paragraphs if len(text) > 30), "")
+
+
 def setup(app: Sphinx) -> None:
     """Connect the functions above to Sphinx."""
     app.connect("source-read", prepare)
     app.connect("build-finished", copy_pages)
+    app.connect("build-finished", write_index_for_programs)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))

@@ -55,6 +55,19 @@ def test_the_page_of_error_texts_has_every_record(site):
     assert len(site["grpo_check/docs/errors.html"].select("article tbody tr")) == len(records) > 300
 
 
+def test_programs_that_read_find_every_page_with_a_sentence_about_it(folder, site):
+    index = (folder / "llms.txt").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^- \[.+\]\((\S+)\): (.+)$", index, re.MULTILINE))
+    assert set(site) - set(listed) <= {
+        "README.html",
+        "index.html",
+        "search.html",
+        "genindex.html",
+        "CONTRIBUTING.html",
+    } | {f"docs/{name}" for name in conf.WHOLE_PAGES}
+    assert all((folder / page).is_file() for page in listed) and "SKILL.md" in listed
+
+
 def test_nothing_is_loaded_from_elsewhere(folder, site):
     styles = [path.read_text("utf-8") for path in folder.rglob("*.css")]
     loaded = [found for style in styles for found in re.findall(r"(?:@import|url\()[^;)]*", style)]
@@ -87,7 +100,7 @@ def test_solutions_are_folded_and_formulas_are_shown(site, path):
     cells = nbformat.read(path, as_version=4).cells
     page = site[f"notebooks/{path.stem}.html"]
     folded = page.select("details:not([open]) .cell_input")
-    assert len(folded) == sum("solution" in cell.metadata.get("tags", []) for cell in cells)
+    assert len(folded) == sum(cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in cells)
     formulas = sum(cell.source.count("$$") // 2 for cell in cells if cell.cell_type == "markdown")
     assert len(page.find_all("math", display="block")) == formulas
 
