@@ -1,20 +1,16 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# In less than a minute, this model goes from {{before.accuracy.value:.2f}} of its answers correct to {{after.accuracy.value:.2f}}. Nobody shows it a worked solution.
+# In 25 steps of training, this model goes from {{before.accuracy.hits}} to 97 answers in {{before.n}} that are correct and in the form that the prompt asks for.
+# No training row contains a worked solution.
 #
-# You will be able to explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide
-# whether it fits your task. On the way, you train a model in less than a minute.
+# **Guess first:** the model knows five ways to write down a sum. You pay for correct answers in the right form, and never say
+# how to calculate. What happens to the five ways?
 #
-# **You have a free T4 and an hour?** Open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
-# [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)). Only
-# these two use a GPU. Run all other lessons, and this one, without one: in Colab, that saves your quota.
+# You will be able to explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide whether it
+# fits your task.
 #
-# **Two minutes, nothing to install:** open [pay a model](../docs/pay-a-model.html) in a browser (on GitHub, download the
-# file first). Choose what to pay for, guess what the model learns, and press *Train*.
-#
-# You need to know Python, means and standard deviations. The lessons explain all other terms, and the
-# [glossary](../docs/glossary.md) lists them.
+# You need to know Python, means and standard deviations; the [glossary](../docs/glossary.md) explains all other terms.
 #
 # Your time: 30–35 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.1 GB of memory.
 #
@@ -30,8 +26,8 @@
 # differ with other seeds and machines.
 # </details>
 #
-# `setup_tiny` checks the four settings and picks the tiny model. After *Run All*, some notebooks show the last cell first:
-# scroll up to section 3 to see the training.
+# `setup_tiny` checks the four settings and picks the tiny model. You need no GPU: without one, Colab does not spend your
+# quota. After *Run All*, some notebooks show the last cell first: scroll up to section 3 to see the training.
 
 # %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
@@ -84,6 +80,9 @@ for score in scores:
 # scored 1, each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
 #
 # **GRPO needs no example answers, because it compares the policy's own answers with each other.**
+#
+# To play with this loop, open [pay a model](../docs/pay-a-model.html) in a browser (from GitHub, download the file first).
+# It needs no installation.
 
 # %% [markdown]
 # ## 3. Train a model
@@ -102,8 +101,8 @@ policy = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
 
 # %% [markdown]
 # Before you train, evaluate. `load_rows` returns 100 *held-out* addition problems, which are never used for training. The
-# prompt of each is a list of chat messages, and the last message is the question. `evaluate` calls the model's `generate` to
-# answer each problem, and checks the answers.
+# prompt of each is a list of chat messages, and the last message is the question. `evaluate` lets the model answer each
+# problem, and checks the answers.
 
 # %%
 from grpo_utils import evaluate, load_rows
@@ -122,10 +121,10 @@ print("strict accuracy:    ", before.accuracy)
 # here {{before.accuracy.hits}} of {{before.n}}. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
 # questions.
 #
-# The first answer is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
+# Many of the others are right, too: this model adds better than it follows the format. The first answer printed is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
 #
 # Now choose the rewards. `math_rewards` returns three reward functions, and a factor for each that says how much it counts.
-# (You write such functions in [lesson 02](02_rewards.ipynb).)
+# ([Lesson 02](02_rewards.ipynb) writes such functions.)
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import math_rewards
@@ -153,7 +152,7 @@ print(f"{len(columns)} of {before.n} answers, such as {text}")
 print("reward:", sum(f * s for f, s in zip(factors, scores)))
 
 # %% [markdown]
-# The policy writes this style rarely, but a correct answer in it earns the full reward. Next come the settings:
+# The policy writes this style rarely, but a correct answer in it earns the full reward. These are the settings:
 
 # %%
 import tempfile
@@ -182,7 +181,7 @@ config = GRPOConfig(
 # %% [markdown]
 # `GRPOTrainer` comes from *TRL*, the library that runs the training. It takes the policy, the settings, 2,000 training
 # questions and the rewards. `LoraConfig` describes the adapter. (*LoRA* is the usual kind: two small matrices next to each
-# large one.) While the cell runs, match its arguments with the picture of section 2.
+# large one.) While the cell runs, look at your guess again.
 
 # %%
 from peft import LoraConfig
@@ -221,12 +220,17 @@ print("correctly formatted:", after.format)
 print("strict accuracy:    ", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals do not overlap. (If they did,
-# there could still be a gain: [lesson 06](06_evaluation.ipynb) compares the answers question by question.) Of
-# the five answers shown, {{sum(after.formed[:5])}} are correctly formatted and {{sum(after.right[:5])}} are correct. No training row
-# contains a worked solution. The policy found the column style among its own completions: it was in {{len(columns)}} of
-# {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
+# <details><summary>After you have guessed</summary>
 #
+# One way survives. The column style was in {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
+# Nobody told the policy to use it. The policy wrote it now and then, earned more with it than with its other styles, and so
+# wrote it more often.
+#
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Much of that gain is the form, which the columns bring along. And of the five styles,
+# only the columns never forgot a carry in pretraining.
+# </details>
+
+# %% [markdown]
 # TRL logs the mean of each reward at every step in `trainer.state.log_history`. `reward_curve` plots these means:
 
 # %%
@@ -243,9 +247,8 @@ show(
 )
 
 # %% [markdown]
-# All three rewards rise over the first ten steps. From step 15 on, the two rewards for the form stay near 1, and correctness
-# varies between about 0.87 and 1. The lines are jagged, because each point is
-# the mean over only 64 completions, and each step draws eight different questions. The curves show training questions only.
+# All three rewards rise over the first ten steps, and then stay near 1. The lines are jagged, because each point is the mean
+# over only 64 completions, and each step draws eight different questions. The curves show training questions only.
 #
 # **Judge a training run by the same held-out questions, before and after.**
 
@@ -253,10 +256,7 @@ show(
 # ## 4. Decide whether GRPO fits your task
 #
 # GRPO reinforces answers that the policy already writes sometimes. If no completion ever scores higher than the others,
-# every group is tied and nothing is learned. (Whether long training can go beyond what the base model could sample is
-# debated: [Yue et al.](https://arxiv.org/abs/2504.13837) did not find this in the models that they tested, and
-# [ProRL](https://arxiv.org/abs/2505.24864) reports it.) If GRPO does not fit, try one of these methods, which use texts
-# or examples that you supply:
+# every group is tied and nothing is learned. Then try one of these methods, which use texts or examples that you supply:
 #
 # - *RAG*, retrieval-augmented generation, puts text found by a search into the prompt.
 # - *SFT*, supervised fine-tuning, trains on example answers.
@@ -270,92 +270,33 @@ show(
 # | facts that the model should know | RAG |
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
-# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer (section 6); otherwise SFT, then GRPO |
+# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer ([lesson 14](14_real_model.ipynb)); otherwise [SFT, then GRPO](09_sft_then_grpo.ipynb) |
 # | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**
+#
+# <details><summary>Evidence</summary>
+#
+# DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its rewards were programs that check
+# the answer and the format, and its accuracy on problems of the mathematics contest AIME rose from 15.6% to 71.0% (first
+# version of the paper). Whether long training can go beyond what the base model could sample is debated:
+# [Yue et al.](https://arxiv.org/abs/2504.13837) did not find this in the models that they tested, and
+# [ProRL](https://arxiv.org/abs/2505.24864) reports it.
+# </details>
 
 # %% [markdown]
-# ## 5. Know what each package does
+# ## 5. Choose what comes next
 #
-# A GPU run uses these packages:
-
-# %%
-diagram("packages")
-
-# %% [markdown]
-# - `transformers` loads models and tokenizers, and generates text.
-# - TRL has the `GRPOTrainer` that you just used.
-# - *PEFT*, parameter-efficient fine-tuning, adds adapters to a model.
-# - *bitsandbytes* saves memory: it stores the frozen weights in *4 bits*, rounded to 16 levels.
-# - *Unsloth* is built to load and train models faster on a GPU.
-# - `datasets` holds the rows, each with a prompt and the answer to check against.
-# - `grpo_utils` contains the helpers of this course. `grpo_check` checks rewards, settings and runs of any TRL project.
-#
-# **TRL runs the training, and the other packages supply the model, the rows and the checks.**
+# - The lessons follow each other, and [01](01_dataset.ipynb) is next. If your time is short, do [02](02_rewards.ipynb),
+#   [03](03_grpo_lora.ipynb) and [06](06_evaluation.ipynb).
+# - With a free T4 and an hour, open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
+#   [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)).
+#   Only these two use a GPU.
+# - On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions.
+#   [Compatibility](../docs/compatibility.md) shows which package does what.
 
 # %% [markdown]
-# ## 6. Go from the tiny model to a real one
-#
-# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its
-# rewards were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME
-# rose from 15.6% to 71.0%, according to the first version of the paper. The model
-# learned to write long thoughts before its answers.
-#
-# [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to
-# turn an order into JSON with five fields. Before training, it wrote these four completions (shortened) for "Chloe from Doha
-# ordered 6 coins at 10 euros each.":
-#
-# | completion | right fields | reward | advantage |
-# |---|---|---|---|
-# | `{"customer": "Chloe", "item": "10", "quantity": "6", "price": 10}` and three backticks | customer, price | 0.4 | +0.9 |
-# | `json_action = {'customer': 'chankey's_worst_delimiter_extra', 'item': 'Kai', …` | none | 0.0 | -0.9 |
-# | `Produced JSON: {"customer": {"item": "Liquid Elixir of Youth", "quantity": 6, "price": 10, …` | quantity, price | 0.4 | +0.9 |
-# | `10 * 6 = 60 * x This is the JSON code: 0x10 x20 = 60 xS 10 xNa …` | none | 0.0 | -0.9 |
-#
-# None is correct, but a reward pays 0.2 for each right field. So this group is not tied, and GRPO has something to
-# reinforce. After 70 steps, the model answered about nine of ten held-out orders correctly
-# ([measured](../docs/results.md#a-real-model-on-a-cpu)). Without training, three examples in its prompt took it to about two
-# of three ([lesson 14](14_real_model.ipynb)).
-#
-# What can your machine train? A *profile* is a set of defaults (model, number and length of completions) for one class of
-# machine: `cpu`, `t4`, `l4`, `a100` or `h100`. [Lesson 03](03_grpo_lora.ipynb) uses the profile of your machine: the tiny
-# model on a CPU, and on a GPU a model of 1 to 1.5 billion parameters ([what has run where](../docs/gpu.md)). For your own
-# settings, run the *preflight*
-# ([manual](../grpo_check/docs/preflight.md)), which checks settings, rows and rewards before a training run, and estimates its time and
-# memory: `grpo-check preflight config.yaml`.
-#
-# **Check your settings before you rent a GPU.**
-
-# %% [markdown]
-# ## 7. Choose your path
-#
-# Each row of the figure is a lesson, with the minutes that you need to read it and do its exercises (estimated):
-
-# %%
-diagram("path")
-
-# %% [markdown]
-# | lesson | you will be able to |
-# |---|---|
-# | [01](01_dataset.ipynb) | turn records into rows that GRPO can train on |
-# | [02](02_rewards.ipynb) | write a reward, attack it and fix it |
-# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model |
-# | [04](04_reading_a_run.ipynb) | see within twenty steps what is wrong with a run |
-# | [05](05_stages.ipynb) | train in stages, and resume a run |
-# | [06](06_evaluation.ipynb) | show whether a model improved |
-# | [07](07_export.ipynb) | share and serve the trained model |
-# | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
-# | 09 to 16 | [SFT first](09_sft_then_grpo.ipynb), [thinking](10_thinking.ipynb), [judges](11_own_data_and_judge.ipynb), [tools](12_tools.ipynb), [stale samples and losses](13_when_the_log_lies.ipynb), [a real model](14_real_model.ipynb), [controls and leaks](15_controls.ipynb), [teachers](16_distill.ipynb) |
-#
-# On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions. On a CPU, they
-# run offline. For Colab and Kaggle, see
-# [Install](../docs/install.md).
-#
-# **If your time is short, do lessons 02, 03 and 06.**
-
-# %% [markdown]
-# ## 8. Cheat sheet: from a task to a trained model
+# ## 6. Cheat sheet: from a task to a trained model
 #
 # | step | question | if the answer is no |
 # |---|---|---|
@@ -365,11 +306,9 @@ diagram("path")
 # | reward | Does a correct answer always score more? | Fix the reward (lesson 02). |
 # | training | Does the reward rise within twenty steps? | Stop, and find the cause (lesson 04). |
 # | result | Does a paired test on the same questions show a gain? | Report that no improvement was shown (lesson 06). |
-#
-# **The first four questions take minutes, and a training run can take hours.**
 
 # %% [markdown]
-# ## 9. Exercises
+# ## 7. Exercises
 #
 # **Exercise 1.** For each task, choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
 #
@@ -418,7 +357,7 @@ HINTS += [(200, "You multiplied two of three numbers. Which one is missing?")]
 print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
 
 # %% [markdown]
-# **Try both exercises before you unfold the solutions below.** Then go on with [lesson 01](01_dataset.ipynb), or with the
+# Try both exercises before you unfold the solutions below. Then go on with [lesson 01](01_dataset.ipynb), or with the
 # main lesson, [03](03_grpo_lora.ipynb).
 
 # %% [markdown]
