@@ -274,8 +274,8 @@ print(fell.sentence)
 # <details><summary>After you have guessed</summary>
 #
 # The share of correct answers first rises to {{max(right):.2f}}, because the judge prefers the required form. Then it falls to
-# {{right[-1]:.2f}}, while the score goes on rising. The policy has found texts that the judge prefers and that fail the strict
-# check, such as the one printed above. (The check accepts each tag only once.)
+# {{right[-1]:.2f}}, while the score ends at {{paid[-1]:.2f}}, far above its start. The policy has found texts that the judge
+# prefers and that fail the strict check, such as the one printed above. (The check accepts each tag only once.)
 #
 # On held-out questions, strict accuracy fell from {{fell.before.accuracy.value:.1%}} to {{fell.after.accuracy.value:.1%}}. The
 # policy did exactly what it was paid for. Larger reward models are hacked too (Gao et al. 2022, arXiv 2210.10760).
@@ -419,7 +419,7 @@ print(f"small weight to gated: {gate.sentence}")
 # Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
 # {{results['gated'].accuracy.value:.1%}} with the gate. So the rule prevented the hack, and no effect of the gate is shown: only
 # {{numpy.mean(wrong_groups):.1%}} of all groups had only wrong answers. On a task that the model rarely solves, most groups would
-# be like that, and the gate would matter.
+# be like that, and the gate could matter.
 #
 # If your task has no rule, you cannot gate the judge. Then people must label samples during the run.
 
