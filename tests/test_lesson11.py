@@ -28,9 +28,9 @@ def rates(printed) -> dict[str, list[float]]:
 
 @pytest.fixture
 def lesson(book) -> dict:
-    """What the cells of the simulated judge and of its reward define."""
+    """What the cells of the advantages define."""
     found = {"numpy": numpy}
-    for line in ("def ask(", "def score_in(", "class JudgeReward:", "CORRECT = ", "gated = 2"):
+    for line in ("CORRECT = ", "gated = 2"):
         found |= defined_by(book, line, **found)
     return found
 
@@ -50,53 +50,6 @@ def test_similarity_and_keywords_pay_for_wrong_answers(printed):
     similar = number(r"^Austria +Australia +([\d.]+)", printed)
     assert float(number(r"^42\.0 +42 +([\d.]+)", printed)) < float(similar)
     assert re.search(r"^Rome, Paris or Oslo +Paris +[\d.]+ +1 +0\.0 +0\.0$", printed, re.MULTILINE)
-
-
-def test_the_judge_agrees_with_the_labels_far_beyond_chance(printed):
-    agree, correct = number(r"^the judge agrees with (\d+)%", printed), number(r"correct: (\d+)%$", printed)
-    low = number(r"^kappa: [\d.]+ \(([\d.]+) to [\d.]+\)$", printed)
-    assert int(agree) > int(correct) and float(low) > 0.5
-
-
-def test_the_tests_for_bias_find_what_kappa_did_not(printed):
-    flips = number(r"^verdict flips when swapped: (\d+)%$", printed)
-    longer = number(r"^longer of two equals wins: +(\d+)%$", printed)
-    before, after = (number(rf"^{name} +([\d.]+)$", printed) for name in ("wrong answers", "with a plea"))
-    assert int(flips) > 30 and int(longer) > 60 and float(before) < 0.2 < 0.9 < float(after)
-
-
-def test_a_judge_that_never_answers_is_paused_and_the_run_ends(printed):
-    assert printed.count("failed 8 times in a row, and is paused") == 1
-    assert re.search(r"^GRPO 100%.*3/3", printed, re.MULTILINE)
-
-
-def test_a_reply_that_is_not_a_score_is_none(lesson):
-    replies = ['{"score": 7}', '{"score": 0}', '{"score": 11}', '{"score": -1}', "7", "", "I cannot grade this."]
-    assert [lesson["score_in"](reply) for reply in replies] == [0.7, 0.0, None, None, None, None, None]
-
-
-def test_a_missing_score_is_missing_for_the_whole_group(lesson):
-    reward = lesson["JudgeReward"](lambda gold, answer: '{"score": 10}' if answer == "42" else "")
-    completions = [[{"role": "assistant", "content": text}] for text in ("42", "timeout", "42")]
-    prompts = [PROMPT, PROMPT, [{"role": "user", "content": "What is 20 + 22?"}]]
-    assert reward(completions, prompts, ["42"] * 3) == [None, None, 1.0]
-
-
-def test_a_judge_that_never_answers_is_called_eight_times_in_all(lesson, capsys):
-    calls = []
-    reward = lesson["JudgeReward"](lambda *job: calls.append(job) or "")
-    completions = [[{"role": "assistant", "content": "42"}]] * 64
-    for _ in range(3):
-        assert reward(completions, [PROMPT] * 64, ["42"] * 64) == [None] * 64
-    assert len(calls) == 8 and capsys.readouterr().out.count("is paused") == 1
-
-
-def test_a_score_ends_a_row_of_failures(lesson):
-    replies = iter([""] * 7 + ['{"score": 5}'] + [""] * 7)
-    reward = lesson["JudgeReward"](lambda *job: next(replies))
-    completions = [[{"role": "assistant", "content": "42"}]] * 15
-    reward(completions, [PROMPT] * 15, ["42"] * 15)
-    assert reward.failures == 7
 
 
 def test_the_reward_model_judges_the_style(printed):

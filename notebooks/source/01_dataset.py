@@ -1,12 +1,16 @@
 # %% [markdown]
 # # 01 · Dataset preparation
 #
-# 18 of these 84 test questions were also in the training set, and nothing warned us.
+# We hid copies of questions in a data set and split it the usual way: shuffle it, and hold out the last fifth.
+# {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions were also training
+# questions, and nothing warned us.
 #
-# You will be able to turn raw records into rows for GRPO, with prompts in the layout that your model was trained on,
-# answers that a reward can check, and no question in both training and evaluation.
+# **Guess first:** a small chat model gets the same 100 questions in three forms: as chat messages, as plain text, and as chat
+# messages that begin with two solved examples. How many correct answers does each form get?
 #
-# A training run does not report bad rows. It runs to the end, and the reward never rises. So this lesson checks every step.
+# You will be able to turn raw records into rows that GRPO can train on, and to find the faults that raise no error.
+#
+# You need [lesson 00](00_start.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 0.8 GB of memory.
 #
@@ -39,8 +43,8 @@ run = setup_tiny(PROFILE, FAMILY, offline=GSM8K_FILE != "hub")
 # %% [markdown]
 # ## 2. Write a row
 #
-# A row for GRPO holds a `prompt` and whatever the reward needs to check an answer. Here that is the *gold answer*, the known
-# correct result. There is no worked solution, because the policy writes its own.
+# A row for GRPO holds a `prompt` and what the reward needs: here the *gold answer*, the known correct result. There is no worked
+# solution, because the policy writes its own.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import chat_prompt
@@ -52,13 +56,9 @@ for message in row["prompt"]:
 print("answer |", row["answer"])
 
 # %% [markdown]
-# `chat_prompt` builds a list of messages, each with a role and a text. The first message, the *system prompt*, says how to
-# answer. If your reward reads `<answer>` tags, the system prompt must ask for them.
-#
-# The answer is a string, because a reward compares it with the text of a completion. TRL passes `answer`, like every other
-# column, to your reward functions by name.
-#
-# `check_rows` reports rows that TRL accepts although they teach nothing:
+# The first message, the *system prompt*, says how to answer. If your reward reads `<answer>` tags, it must ask for them. TRL passes
+# `answer`, like every other column, to your reward functions by name. `check_rows` reports rows that TRL accepts although they
+# teach nothing:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import CourseError, check_rows
@@ -68,11 +68,6 @@ for broken in ({"prompt": question}, {"answer": 42}, {"answer": " "}):
         check_rows([row, {**row, **broken}])
     except CourseError as error:
         print(error)
-
-# %% [markdown]
-# Each error names the row, the reason and the fix. The second row is row 1, because rows are counted from 0.
-#
-# **A row holds a list of messages, and a string that a reward can compare.**
 
 # %% [markdown]
 # ## 3. Read what the model reads
@@ -91,13 +86,8 @@ as_text = dict(tokenize=False, add_generation_prompt=True)  # text, not numbers
 print(tokenizer.apply_chat_template(row["prompt"], **as_text))
 
 # %% [markdown]
-# The text ends where the model starts to answer. Ask three questions about any template:
-#
-# 1. Does every message appear? Some templates drop the system prompt.
-# 2. Does the answer follow the prompt directly? Some templates, such as Qwen3's with
-#    `enable_thinking=False`, insert an empty thought between them ([lesson 10](10_thinking.ipynb)).
-# 3. Does the answer end with the *EOS* token, the end-of-sequence token that stops generation? If not, the model never learns
-#    to stop.
+# The text ends where the model starts to answer. Check three things about any template: every message appears, the answer
+# follows the prompt directly, and the answer ends with the *EOS* token, the token that stops generation.
 
 
 # %% tags=["nbval-check-output"]
@@ -119,7 +109,7 @@ check_template(wrong)
 
 # %% [markdown]
 # The last line shows a common fault, caused here on purpose. The tokenizer declares an EOS token that the template does not
-# write, so the model ends its answer but generation continues. The [preflight](../grpo_check/docs/preflight.md) checks this as well.
+# write, so the model ends its answer but generation continues.
 #
 # **Print one prompt as text before you train on a thousand.**
 
@@ -127,7 +117,7 @@ check_template(wrong)
 # ## 4. Compare three kinds of prompts
 #
 # TRL applies the template **only** to lists of messages. It passes a plain string to the model unchanged, without a warning. A
-# *few-shot* prompt shows examples with their answers, as earlier messages. Which kind suits the tiny model?
+# *few-shot* prompt shows examples with their answers, as earlier messages. Here is one as text:
 
 # %%
 from datasets import Dataset
@@ -149,8 +139,8 @@ prompts = {
 print(tokenizer.apply_chat_template(prompts["few-shot"][0], **as_text))
 
 # %% [markdown]
-# `evaluate` computes the *strict accuracy*, the share of answers that are correct and in the required format. The second
-# number below ignores the format and counts answers whose last number is correct.
+# The next cell asks 100 questions in each form. The *strict accuracy* is the share of answers that are correct and in the required
+# format. The second number ignores the format.
 
 # %%
 import re
@@ -167,19 +157,20 @@ for kind, asked in prompts.items():
     print(f"  {questions[0]} -> {result.sampled[0]!r}")
 
 # %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
 # With messages, the last number is correct in {{correct["messages"][1]}} of 100 answers. Only {{correct["messages"][0]}}
-# answers are strictly correct, because most answers, such as `20 + 28 is 48.`, lack the format. With strings, the last number
-# is correct in {{correct["strings"][1]}}. The model was trained on messages and has never seen a bare question. In training,
-# the reward would stay near 0 without any error.
+# answers have the required format as well. Most look like `20 + 28 is 48.`
 #
-# With few-shot prompts, the counts are {{correct["few-shot"][0]}} and {{correct["few-shot"][1]}}, because this model has never seen earlier answers in a prompt. Large models often
-# gain from examples (Brown et al. 2020, arXiv 2005.14165), so evaluate your model with and without them.
+# With plain strings, the last number is correct in {{correct["strings"][1]}}. The model was trained on messages and has never
+# seen a bare question. In training, the reward would stay near 0 without any error.
 #
-# Messages suit an *instruct model*, which was trained to answer messages. A *base model* was only trained to continue text,
-# so give it a plain string, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`. A base
-# model often goes on to another question, so watch how many completions reach the length limit.
+# With two solved examples, {{correct["few-shot"][1]}} are correct. This tiny model has never seen earlier answers in a prompt.
+# Large models often gain from examples, so evaluate yours with and without them.
+# </details>
 #
-# **Give messages to an instruct model and text to a base model, and evaluate before you decide.**
+# Give messages to an *instruct model*, which was trained to answer them. Give plain text to a *base model*, which was only
+# trained to continue text, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`.
 
 # %% [markdown]
 # ## 5. Extract gold answers
@@ -244,9 +235,6 @@ print("every gold answer is a number:", all(numbers))
 print("every perfect completion scores 1:", set(scores) == {1.0})
 
 # %% [markdown]
-# **Score a perfect completion for every row: a gold answer that nothing can match wastes its prompt.**
-
-# %% [markdown]
 # ## 6. Read a file of your own
 #
 # Real files are dirty. The next cell writes a German one (*frage* is the question, *loesung* the answer) as an old program
@@ -303,14 +291,12 @@ print(rows_from([{"question": damaged, "answer": "15"}]))
 
 # %% [markdown]
 # `rows_from` finds damage like this, but it can miss a single damaged letter. Read some of your rows yourself.
-#
-# **Reject bad records with a reason, and count the rest.**
 
 # %% [markdown]
 # ## 7. Limit the prompt lengths
 #
-# Prompt and completion must fit in memory together. Old versions of TRL cut off the **beginning** of long prompts, the
-# system prompt first. TRL no longer truncates prompts, so drop the longest rows yourself. This cell keeps about 95%:
+# Prompt and completion must fit in memory together, and TRL does not truncate prompts. So drop the longest rows. This cell
+# keeps about 95%:
 
 # %%
 texts = [tokenizer.apply_chat_template(r["prompt"], **as_text) for r in rows]
@@ -334,18 +320,14 @@ show(
 )
 
 # %% [markdown]
-# The bars form clusters, because each problem has between 2 and 9 numbers. The limit drops {{len(rows) - len(short)}} rows.
-# Long problems are often the hard ones, so dropping them changes your data. This tokenizer has a vocabulary of only 512
-# tokens, so it needs more tokens for the same text than the tokenizer of a large model.
-#
-# **Count tokens with your own tokenizer, and say how many rows you dropped.**
+# The limit drops {{len(rows) - len(short)}} rows. Long problems are often the hard ones, so say how many you dropped.
 
 # %% [markdown]
 # ## 8. Split without leaks
 #
-# A *leak* is a question that appears in both the training rows and the held-out rows. A leak makes memorization look like
-# skill. The usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see
-# that, hide 80 copies (with different case or spacing) and 40 reworded questions among 300 addition problems:
+# A *leak* is a question that appears in both the training rows and the held-out rows. It makes memorization look like skill.
+# The usual split shuffles the rows and cuts the list in two. To test it, hide 80 copies (with different case or spacing) and
+# 40 reworded questions among 300 addition problems:
 
 
 # %%
@@ -363,8 +345,8 @@ mixed += [problem("Add {b} to {a}.", *pair) for pair in pairs[40:80]]
 draw.shuffle(mixed)
 
 # %% [markdown]
-# A better split gives each question a key and lets a checksum of that key decide the side. Rows with the same key stay
-# together. A row also keeps its side when you add rows, unlike after a new shuffle.
+# A better split gives each question a key and lets a checksum of that key decide the side, so rows with the same key stay
+# together.
 
 
 # %%
@@ -410,18 +392,13 @@ for name, (train, test) in splits.items():
 
 # %% [markdown]
 # - **Shuffled and cut**: {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions are
-#   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more share their numbers with one. The score would look too
-#   good, and nothing would warn you.
-# - **By text**: no held-out question has the same key as a training question, but {{leaks["by text"].count("numbers")}} questions share their numbers with a training
+#   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more share their numbers with one.
+# - **By text**: no question is on both sides, but {{leaks["by text"].count("numbers")}} share their numbers with a training
 #   question. Some are reworded. Others are copies that the key misses, because of the space before the question mark.
-# - **By numbers**: nothing leaks. That suits addition problems. In word problems, equal numbers can be a coincidence, so read
-#   the pairs.
+# - **By numbers**: nothing leaks. In word problems, equal numbers can be a coincidence, so read the pairs.
 #
-# The last line of each split counts repeats **within** the held-out rows. Such a question counts twice, so the result looks
-# more certain than it is. Keep one of each.
-#
-# Even a clean prompt teaches nothing if the policy always or never solves it. [Lesson 04](04_reading_a_run.ipynb) finds such
-# prompts.
+# The last line counts repeats within the held-out rows. Keep one of each: a question that counts twice makes the result look more
+# certain than it is.
 #
 # **Split by question, not by row, and search for twins between the sides and within the held-out rows.**
 
@@ -431,14 +408,10 @@ for name, (train, test) in splits.items():
 # | symptom | check | fix |
 # |---|---|---|
 # | reward near 0 from the start | Is the prompt a list of messages? | Use messages for an instruct model. |
-# | answers without the required format | Does the system prompt ask for it? | Name the tags in the system prompt. |
 # | completions without an end | Does the template write the EOS token? | Set `tokenizer.eos_token`. |
 # | row that never scores | Does a perfect completion score? | Fix the gold answer or the reward. |
 # | broken letters | Does `é` appear as `Ã©`? | Read the file with its true encoding. |
-# | out of memory | How long is the longest prompt? | Drop the longest rows. |
 # | accuracy too good to be true | Does `find_twins` find pairs? | Split by question. |
-#
-# **Most data faults are visible in ten rows: print them.**
 
 # %% [markdown]
 # ## 10. Exercises
@@ -499,8 +472,7 @@ HINTS += [(TEST, "Is 1.5 + 2 the same as 15 - 2?")]
 print(check_exercise("Exercise 2", leaked, FOUND, HINTS))
 
 # %% [markdown]
-# **Try both exercises before you unfold the solutions below.** Then go on with
-# [lesson 02](02_rewards.ipynb).
+# Try both exercises before you unfold the solutions below. Then go on with [lesson 02](02_rewards.ipynb).
 
 # %% [markdown]
 # <details><summary>Solution</summary>
