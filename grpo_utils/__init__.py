@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show_pass_at_k,
         show_reward_and_truth,
         show_run_curves,
+        show_tokens,
     )
     from .profiles import PROFILES
     from .progress import show_progress

@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from requirement_lists import extras, left_out, needs, pinned, read, requirements
 
+from grpo_utils.data.gym import LEFT_OUT
 from grpo_utils.install import UNSLOTH
 
 INSTALLED = ("requirements.txt", "requirements-unsloth.txt", "requirements-reasoning-gym.txt")
@@ -104,11 +105,10 @@ def test_what_is_installed_is_what_is_pinned():
 
 
 def test_what_lesson_12_leaves_out_of_reasoning_gym_is_what_it_replaces():
-    """What reasoning-gym asks for is in our lists, or the lesson puts a stand-in in its place."""
+    """What reasoning-gym asks for is in our lists, or our import puts a stand-in in its place."""
     asked = [Requirement(line) for line in metadata.requires("reasoning-gym")]
     asked = [need for need in asked if not need.marker]
-    source = read("notebooks/source/12_tools.py")
-    replaced = set(re.findall(r"\w+", " ".join(re.findall(r'^HELPERS \+?= "(.+)"$', source, re.MULTILINE))))
+    replaced = set(re.findall(r"\w+", " ".join(LEFT_OUT)))
     assert len(asked) == 11 and replaced >= {need.name for need in asked} - {"pyyaml", "sympy"}
     assert not [said for need in asked if need.name in ("pyyaml", "sympy") and (said := fault(need, {}))]
 

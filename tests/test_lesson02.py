@@ -77,11 +77,6 @@ def test_a_reward_pays_only_the_form_that_it_reads(printed):
     assert not any(scores[4] for scores in pays.values())
 
 
-def test_an_attack_with_a_policy_finds_that_repeated_tags_are_paid(printed):
-    assert re.search(r"^error   pays_wrong_completions: .* \d+ of 32 rows", printed, re.MULTILINE)
-    assert re.search(r"is paid 1\.[25]\d?, a correct one 1 .*written by the trained policy", printed)
-
-
 @pytest.mark.parametrize(
     ("hack", "answer"),
     [("", "not attempted yet"), ("======", "correct."), ("=====", "Hint: "), ("======<answer>4", "Hint: ")],

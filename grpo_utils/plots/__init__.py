@@ -11,3 +11,4 @@ from .runs import (
     show_reward_and_truth,
     show_run_curves,
 )
+from .tokens import show_tokens

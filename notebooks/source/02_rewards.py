@@ -1,10 +1,15 @@
 # %% [markdown]
 # # 02 · Reward functions and how to test them
 #
-# The reward rose from 0.45 to 3.71. The correct answers fell to 0. It is the same run.
+# The reward rose from 0.45 to {{flawed_log[-2]["reward"]:.2f}}. The correct answers fell from
+# {{before.accuracy.hits}} to {{flawed.accuracy.hits}} of {{before.n}}. It is the same run.
 #
-# You will be able to write a reward function, attack it by hand and with a tool, recognize a reward hack in two curves,
-# and choose weights for several rewards.
+# **Guess first:** a second reward pays for the format of an answer and never reads a number in it. What happens to the
+# correct answers?
+#
+# You will be able to write a reward, attack it before you train, and recognize a reward hack in two curves.
+#
+# You need [lesson 00](00_start.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
 #
@@ -24,8 +29,7 @@
 # {{install}}
 
 # %% [markdown]
-# These are the only settings. Training the tiny model takes about half a minute on a CPU, so this lesson never uses a
-# GPU.
+# These are the only settings. A training run takes half a minute on a CPU, so this lesson never uses a GPU.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
@@ -41,8 +45,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 38)
 # %% [markdown]
 # ## 2. See what a reward function gets and returns
 #
-# The policy learns from the scores of its completions and from nothing else. It learns what the reward function pays for, not
-# what you meant.
+# The policy learns from the scores of its completions and from nothing else.
 
 # %%
 from grpo_utils import diagram
@@ -50,9 +53,9 @@ from grpo_utils import diagram
 diagram("reward")
 
 # %% [markdown]
-# TRL calls the function with a list of completions. Every column of the dataset arrives as a list of the same length. The
-# function returns **one number for each completion**, or `None` for a completion that it does not apply to. The following
-# reward function prints what it gets and scores everything 0:
+# TRL calls the function with a list of completions, and with every column of the dataset as a list of the same length. The
+# function returns one number for each completion, or `None` for a completion that it does not apply to. This one
+# prints what it gets and scores everything 0:
 
 
 # %%
@@ -64,9 +67,8 @@ def look(completions, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# To see the output, train for one step on two-digit addition problems. `load_rows` returns rows with a `prompt` and the
-# gold `answer`. `load_policy` loads the tiny model with `transformers` and adds an adapter with PEFT. `GRPOConfig` takes
-# the settings, and [lesson 03](03_grpo_lora.ipynb) explains them one by one.
+# Train with it for one step on two-digit addition problems. `load_rows` returns rows with a `prompt` and the gold
+# `answer`, and `load_policy` adds a LoRA adapter to the tiny model. [Lesson 03](03_grpo_lora.ipynb) explains the settings.
 
 # %%
 import tempfile
@@ -120,19 +122,18 @@ show_progress(trainer)  # a bar instead of printed logs
 result = trainer.train()
 
 # %% [markdown]
-# `answer` and `kind` are columns of the dataset. Each gold answer appears eight times because a group has eight completions.
-# TRL adds the other arguments, so a function without `**kwargs` fails with a `TypeError`. Two of them are functions that your
-# reward can call: `log_metric` logs a number for each step, and `log_extra` adds a column to the table of completions.
+# `answer` and `kind` are columns of the dataset. Each gold answer appears eight times, because a group has eight
+# completions. TRL adds the other arguments, so a function without `**kwargs` fails with a `TypeError`. Two of these arguments
+# are functions that you can call: `log_metric` logs a number for each step, and `log_extra` adds a column to the table of
+# completions.
 #
-# The prompts are chat messages, so each completion is a list of messages and not a string. `completion_text` returns the text
-# of either.
-#
-# **A reward function gets lists and returns one number for each completion.**
+# The prompts are chat messages, so each completion is a list of messages. `completion_text` returns its text.
 
 # %% [markdown]
 # ## 3. Attack a naive reward by hand
 #
-# This reward looks reasonable: it pays 1.0 if the gold answer appears anywhere in the text.
+# This reward pays 1.0 if the gold answer appears anywhere in the text. It is short, most reviewers would approve it, and it
+# can be cheated in three ways.
 
 # %%
 from grpo_utils import completion_text
@@ -144,8 +145,8 @@ def naive_reward(completions, answer, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# Attack a reward before you train on it. `TEXTS` holds one honest completion and three cheats, each with its gold answer. The
-# last gold answer is empty, as in a row that nobody filled in. Guess all four scores before you run the cell.
+# `TEXTS` holds one honest completion and three cheats, each with its gold answer. The last gold answer is empty, as in a
+# row that nobody filled in. Guess all four scores before you run the cell.
 
 # %% tags=["nbval-check-output"]
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -166,17 +167,20 @@ def score_texts(reward) -> None:
 score_texts(naive_reward)
 
 # %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
 # All three cheats earn as much as the honest completion:
 #
 # - **A list of numbers** hides the gold answer among wrong ones.
 # - **Two answers** hide it inside the answer tags.
 # - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the policy to
 #   say nothing.
-#
-# A sound reward pays for *correctness*: a correct answer earns 1.0 even without the rest of the format. It accepts exactly one
-# answer, compares it as a number and never pays for a missing answer. `extract_answer` returns the text between the
-# `<answer>` tags, or `None` if there are several answers or none. `same_answer` compares two values: "1,250" equals 1250, and
-# a missing answer never equals anything.
+# </details>
+
+# %% [markdown]
+# A sound reward accepts exactly one answer, compares it as a number, and never pays for a missing one. `extract_answer`
+# returns the text between the `<answer>` tags, or `None` if there are several answers or none. `same_answer` compares two
+# values: "1,250" equals 1250, and a missing answer never equals anything.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import extract_answer, same_answer
@@ -195,8 +199,8 @@ score_texts(sound_reward)
 # %% [markdown]
 # ## 4. Let `probe` attack it
 #
-# You tried four texts. `probe` scores about a hundred texts for every gold answer: correct and wrong answers, junk,
-# repetition and appeals to the grader.
+# You tried four texts. `probe` scores about a hundred for every gold answer: correct and wrong answers, junk, repetition
+# and appeals to the grader.
 
 # %%
 from grpo_check import probe
@@ -209,26 +213,26 @@ print(probe(sound_reward, answers=GOLD))
 # %% [markdown]
 # The first line has the verdict. The next two count the right answers that are paid too little (such as `42.00`) and the
 # wrong ones that are paid too much. Each finding has a code, what was seen, an example, why it matters, and what to do.
-# `wrong_beats_right` means that a wrong answer earns at least as much as a correct one: 42.84 contains 42. `probe` finds the
-# third cheat from above, too, if some of your gold answers are empty: `answers=["42", ""]`.
+# `wrong_beats_right` means that a wrong answer earns at least as much as a correct one: 42.84 contains 42. With
+# `answers=["42", ""]`, `probe` finds the third cheat, too.
 #
-# The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so keep trying cheats of your
-# own. The same check runs in a terminal:
+# The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so add cheats of your own. In a
+# terminal, `attack` goes further and trains a small model against your reward on your own rows
+# ([five minutes](../grpo_check/docs/attack.md)):
 #
 # ```
 # grpo-check probe my_rewards.py:my_reward --answers 42 1250 -5
+# grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
 # ```
 #
-# `correctness_reward` in `grpo_utils.rewards` is this sound reward. The page [Rewards](../docs/rewards.md) lists more reward
-# functions and their known exploits.
-#
-# **Run `probe` before every training run, because it takes only seconds.**
+# The course has this sound reward as `correctness_reward`. The page [Rewards](../docs/rewards.md) lists more rewards and
+# their known exploits.
 
 # %% [markdown]
 # ## 5. Hack a reward for the format
 #
-# The prompt asks for a format: reasoning in one pair of tags and the answer in another. Training in section 2 changed
-# nothing, because every score was 0.0. `evaluate` generates and checks one answer for each of 200 held-out prompts.
+# The prompt asks for reasoning in one pair of tags and the answer in another. `evaluate` generates and checks one answer
+# for each of 200 held-out prompts. (The step of section 2 changed nothing, because every score was 0.)
 
 # %%
 from grpo_utils import evaluate
@@ -240,8 +244,8 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Only {{before.format.hits}} of the {{before.n}} answers are correctly formatted, and {{before.accuracy.hits}} of them are also correct. So
-# paying for the format seems like a good idea. The next reward gives partial credit: a quarter of a point for each tag.
+# Only {{before.format.hits}} of the {{before.n}} answers are correctly formatted, and {{before.accuracy.hits}} of them are also
+# correct. So paying for the format seems like a good idea. This reward pays a quarter of a point for each tag:
 
 
 # %%
@@ -252,8 +256,7 @@ def count_tags(completions, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# A clean completion earns 1.0. Before you run the next cell, think of a text that earns more and answers nothing. The cell
-# scores one such text by hand, and then calls `probe`.
+# A clean completion earns 1.0. Before you run the next cell, think of a text that earns more and answers nothing.
 
 # %% tags=["nbval-check-output"]
 for text in (CLEAN, "<answer>" * 8):
@@ -262,21 +265,20 @@ for text in (CLEAN, "<answer>" * 8):
 print(probe(count_tags))
 
 # %% [markdown]
-# The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a pile of tags
-# earns 11.
+# The count has no upper limit, so repetition pays: a pile of tags earns 11. `probe` calls such a reward `farmable`.
 #
 # Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward works as
 # written.
-#
-# **A score without an upper limit invites repetition.**
 
 # %% [markdown]
 # ## 6. Watch the policy hack it
 #
 # You found the exploit by thinking. The policy finds it by sampling, because completions that score above the mean of their
-# group become more likely. Train on `count_tags`, and also log what you really want, `truth`. TRL multiplies each score by
-# the weight of its function, so a function with weight 0.0 does not change the training. TRL still logs its mean. `train_on`
-# trains a new policy and evaluates it.
+# group become more likely.
+#
+# Train on `count_tags`, and also log what you really want: `truth`. TRL multiplies each score by the weight of its
+# function, so a function with weight 0.0 changes nothing, and TRL still logs its mean.
+
 
 # %%
 from grpo_utils import is_strictly_right
@@ -311,20 +313,23 @@ for text in flawed.sampled[:3]:
     print(text[:70])
 
 # %% [markdown]
-# The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, although a clean completion earns only 1.0. The three samples (their first 70 characters)
-# repeat one tag instead of reasoning.
+# <details><summary>After you have guessed</summary>
 #
-# [This page](../docs/watch-it-cheat.html) replays the run in a browser (on GitHub, download it first). Drag the slider, and
-# find the step from which a repeated tag earns more than a correct answer. Then [pay a model](../docs/pay-a-model.html), which
-# trains on any reward that you type: its reward *A right answer* looks right, and is hacked. Can you fix it?
-#
-# **Read samples: three completions show what the mean reward hides.**
+# The policy repeats one tag instead of reasoning. The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, and a clean
+# completion earns only 1.0: stop when the mean passes what a clean completion can earn. Three samples (their
+# first 70 characters) show what the curve hides.
+# </details>
+
+# %% [markdown]
+# [This page](../docs/watch-it-cheat.html) replays the run in a browser (on GitHub, download it first). Find the step from which
+# a repeated tag earns more than a correct answer. Then [pay a model](../docs/pay-a-model.html), which trains on any reward
+# that you type: its reward *A right answer* looks right, and is hacked. Can you fix it?
 
 # %% [markdown]
 # ## 7. Fix the reward and train again
 #
-# The fixed reward, `incremental_format_reward`, pays for each tag once, and only in the correct place. It returns a quarter
-# of what this function counts:
+# `incremental_format_reward` pays for each tag once, and only in its place. It returns a quarter of what this function
+# counts:
 
 # %%
 import inspect
@@ -335,8 +340,9 @@ from grpo_utils.rewards import count_placed_tags
 print(inspect.getsource(count_placed_tags))
 
 # %% [markdown]
-# Train one policy with the fixed reward alone. Train another with the fixed reward and the sound reward for correctness,
-# which has twice the weight.
+# Train one policy with the fixed reward alone, and another with the fixed and the sound reward. The sound reward has
+# twice the weight. Before you look at the curves: what happens to the correct answers under the fixed reward, which never
+# reads a number?
 
 # %%
 fixed_log, fixed = train_on([incremental_format_reward], [1.0])
@@ -344,8 +350,8 @@ rewards = [sound_reward, incremental_format_reward]
 both_log, both = train_on(rewards, [2.0, 1.0])
 
 # %% [markdown]
-# Compare the three runs. The upper row shows what each policy earned. The lower row shows the share of completions that were
-# correct and correctly formatted. The table lists every third step.
+# The upper row shows what each policy was paid, and the lower row the share of completions that were correct and in the
+# format. The table has every third step.
 
 # %%
 from grpo_utils import show_reward_and_truth
@@ -368,16 +374,7 @@ correct = [entry["rewards/truth/mean"] for entry in flawed_log[:-1]]
 peak = correct.index(max(correct))
 
 # %% [markdown]
-# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches {{correct[peak]:.2f}} at
-#   step {{peak + 1}}. Then completions that repeat a tag earn more than the others in their group. The reward rises to
-#   {{flawed_log[-2]["reward"]:.2f}} while the share of correct completions falls to {{correct[-1]:.2f}}. Only this reward rises above
-#   what a clean completion earns, and only this policy fails.
-# - **Each tag pays once.** The reward ends at {{fixed_log[-2]["reward"]:.2f}}, near its maximum of 1.0, and the share of correct
-#   completions at {{fixed_log[-2]["rewards/truth/mean"]:.2f}}.
-# - **Correctness pays as well.** The reward ends at {{both_log[-2]["reward"]:.2f}}, near its maximum of 3.0, and the share of correct
-#   completions at {{both_log[-2]["rewards/truth/mean"]:.2f}}.
-#
-# Each step uses different prompts, so compare the policies on the same 200 held-out prompts:
+# Each step uses different prompts, so compare the policies on the same 200 held-out prompts, too:
 
 # %%
 measured = dict(before=before, flawed=flawed, fixed=fixed, both=both)
@@ -389,9 +386,21 @@ for name, evaluation in measured.items():
     print(f"{name:10}{rates['format_rate']:9.3f}{strict:>34}")
 
 # %% [markdown]
-# With the flawed reward, {{flawed.accuracy.hits}} of {{flawed.n}} answers are correct. With the fixed reward and a reward for
-# correctness, {{both.accuracy.hits}} are correct. The fixed reward pays for the format alone, and yet {{fixed.accuracy.hits}} answers are correct. To
-# see why, count two styles of reasoning, before and after training with the fixed reward:
+# <details><summary>After you have guessed</summary>
+#
+# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches {{correct[peak]:.2f}}
+#   at step {{peak + 1}}. Then repeated tags earn more. The reward rises to {{flawed_log[-2]["reward"]:.2f}}, and
+#   {{flawed.accuracy.hits}} of {{flawed.n}} held-out answers are correct.
+# - **Each tag pays once.** The reward ends near its maximum of 1.0. It pays for the format alone, and yet
+#   {{fixed.accuracy.hits}} held-out answers are correct.
+# - **Correctness pays as well.** The reward ends near its maximum of 3.0, and {{both.accuracy.hits}} answers are correct.
+#
+# Only the flawed reward rises above what a clean completion earns, and only its policy fails.
+# </details>
+
+# %% [markdown]
+# How can a reward that never reads a number change the numbers? Count two styles of reasoning, before training and after
+# training with the fixed reward:
 
 
 # %%
@@ -414,12 +423,12 @@ for (name, kind), (n, formed, correct) in sorted(counts.items()):
     print(f"{name + ', ' + kind:18}{n:8}{formed:11}{correct:9}")
 
 # %% [markdown]
-# Before training, {{counts["before", "columns"][1]}} of the {{counts["before", "columns"][0]}} answers that add column by column have
-# the format, and {{counts["before", "columns"][2]}} of them are correct. Of the {{counts["before", "equation"][0]}} answers with one
-# equation, only {{counts["before", "equation"][1]}} have the format, because the others leave out a tag, and
-# {{counts["before", "equation"][2]}} are correct. So a reward for tags made the column style more common
-# ({{counts["fixed", "columns"][0]}} answers after training, nearly all of them correct). That is luck: the
-# reward never reads a number. One task and one seed show that hacking happens, not how often.
+# Before training, {{counts["before", "columns"][0]}} answers added column by column:
+# {{counts["before", "columns"][1]}} had the format, and {{counts["before", "columns"][2]}} were correct. Of the
+# {{counts["before", "equation"][0]}} answers with one equation, {{counts["before", "equation"][1]}} had the format and
+# {{counts["before", "equation"][2]}} were correct. So a reward for tags made the column style more common
+# ({{counts["fixed", "columns"][0]}} answers after training), and this style happens to be the correct one. That is luck. In
+# [lesson 15](15_controls.ipynb), the same luck runs out with another seed.
 #
 # **Log one number that you do not train on.**
 
@@ -427,7 +436,7 @@ for (name, kind), (n, formed, correct) in sorted(counts.items()):
 # ## 8. Choose weights
 #
 # TRL adds the weighted scores of each completion. The advantage is this sum minus the group's mean, divided by the group's
-# standard deviation. (The division is TRL's default, `scale_rewards="group"`.) Compute it for four completions:
+# standard deviation (TRL's default, `scale_rewards="group"`). Here are four completions and three pairs of weights:
 
 # %% tags=["nbval-check-output"]
 import statistics
@@ -453,16 +462,12 @@ for first, second in ((2, 1), (200, 100), (0.5, 2)):
     print(f"weights {first:3} and {second:3}: {advantages(sums)}")
 
 # %% [markdown]
-# - **The scale of the weights does not matter**, as long as TRL divides by the standard deviation. The weights 200 and 100 give
-#   the same advantages as 2 and 1.
-# - **The proportion matters.** With 2 and 1, the third completion (correct, wrong format) has a higher advantage than the
-#   second (wrong, correctly formatted). With 0.5 and 2, the second has the higher advantage, so a well-formatted wrong
-#   answer is reinforced more than a correct one in the wrong format.
+# - The scale of the weights does not matter: 200 and 100 give the same advantages as 2 and 1.
+# - Their proportion matters. With 2 and 1, the third completion (correct, wrong format) beats the second (wrong, correctly
+#   formatted). With 0.5 and 2, the second beats the third. So correctness must weigh more than all other rewards combined.
 #
-# So correctness must weigh more than all other rewards combined. Otherwise a wrong answer can earn more than a correct one.
-#
-# But a small weight does not keep a reward's influence small. Suppose that a correct answer earns 2.3, a wrong one 0.3, and a
-# bonus adds 0.1. Compare a group with two wrong answers and a group in which all four are correct:
+# But a small weight does not keep a reward's influence small. A correct answer now earns 2.3, a wrong one 0.3, and a bonus
+# adds 0.1. Compare a group with two wrong answers with a group in which all four are correct:
 
 # %% tags=["nbval-check-output"]
 TWO_WRONG, ALL_CORRECT = [0.3, 2.4, 0.3, 2.4], [2.3, 2.4, 2.3, 2.4]
@@ -471,22 +476,15 @@ for sums in (TWO_WRONG, ALL_CORRECT):
     print(f"{sums}  divided: {advantages(sums)}  not divided: {centered}")
 
 # %% [markdown]
-# In the second group, the bonus of 0.1 pushes as hard as a correct answer does in the first, because the group's small
-# differences are divided by a small standard deviation. The same happens in a group in which all answers are wrong. If
-# a bonus can be wrong, as a judge's score can, do one of these:
-#
-# - Pay it only for correct answers, so that it never reinforces a wrong one.
-# - Set `scale_rewards="none"` or `"batch"`. Then its push stays small next to that of correctness (with `"batch"`, only while
-#   the batch has correct and wrong answers).
-#
-# **Give correctness more weight than the rest combined, and remember that a tie in correctness gives the rest full force.**
+# In the second group, the bonus of 0.1 pushes as hard as a correct answer does in the first, because TRL divides small
+# differences by a small standard deviation. The same happens if all answers are wrong. If a bonus can be wrong, as a judge's
+# score can, pay it only for correct answers, or set `scale_rewards="none"`.
 
 # %% [markdown]
 # ## 9. Read the answers of larger models
 #
-# Larger models have learned other forms of answers: GSM8K's `####`, a LaTeX box, a thought before the answer. (Qwen3 writes
-# a thought unless you turn it off, as [lesson 03](03_grpo_lora.ipynb) does.) We wrote five such completions by hand. The
-# question is "Ana has 12 pens and buys 3 boxes of 10. How many pens does she have?", so the gold answer is 42.
+# Larger models have learned other forms: GSM8K's `####`, a LaTeX box, a thought before the answer. Here are five such
+# completions; the gold answer is 42.
 
 # %% tags=["nbval-check-output"]
 LARGER = {
@@ -500,9 +498,8 @@ for name, text in LARGER.items():
     print(f"{name:12}{text!r}")
 
 # %% [markdown]
-# `AnswerReward` makes a reward for correctness from any function that finds the answer in a text. The course has such a
-# function for each form. Two of the functions below are our own: `last_number` takes the last number, as many published
-# rewards do, and `after_thought` looks for a box after the thought. Which of the five completions does each one pay?
+# `AnswerReward` makes a reward from any function that finds an answer in a text. Which of the five completions does each
+# function pay? `last_number` is our own, and does what many published rewards do.
 
 # %% tags=["nbval-check-output"]
 import re
@@ -529,87 +526,31 @@ for find in FINDERS:
     print(f"{find.__name__:24}{row}")
 
 # %% [markdown]
-# The first four completions are correct, and no function finds all four answers:
+# - `extract_answer`, which this lesson used so far, pays none of them. One project reports
+#   [about 0% accuracy](https://github.com/AI-Hypercomputer/maxtext/pull/4150) for Qwen3 on GSM8K with such a reward.
+# - `extract_boxed` finds two different boxes in the fourth completion, so it counts no answer. `after_thought` skips the draft.
+# - `last_number` pays the fifth completion, which was cut off before it gave an answer.
 #
-# - `extract_answer`, which this lesson used so far, pays none of them. Even the third fails, because its tags hold a box and
-#   not a number. With such a reward, one project reports [about 0% accuracy](https://github.com/AI-Hypercomputer/maxtext/pull/4150)
-#   for Qwen3 on GSM8K.
-# - `extract_boxed` finds two different boxes in the fourth completion, and counts several answers as none. `after_thought`
-#   skips the draft in the thought.
-# - `last_number` does not pay the fourth completion, which ends with another number. And it pays the fifth, which was cut
-#   off before it gave an answer.
-#
-# So choose one form, ask for it in the prompt (for example with `Put your final answer in \boxed{}.`), and read that form only.
-# Attack the new reward with `probe`. Then score samples of your own model and check some scores by hand: if a capable
-# model earns 0 everywhere, suspect the reward first.
-#
-# **Read the answer in the form that your prompt asks for, and check the scores of real samples.**
+# So choose one form, ask for it in the prompt, and read that form only. Then score samples of your own model and check some
+# scores by hand: if a capable model earns 0 everywhere, suspect the reward first.
 
 # %% [markdown]
-# ## 10. Attack a reward with a policy
-#
-# `probe` tries texts that somebody wrote down. A policy can find others. `attack` trains one against any reward:
-#
-# 1. It shows a small model correct completions of some rows, so that the model learns their form.
-# 2. It trains the model with GRPO on the other rows until the time is up.
-# 3. It varies the best-paid completions that are not correct. It repeats them, cuts them, removes their digits, and so on.
-# 4. It compares the score of every wrong completion with that of a correct one to the same prompt, if one is known.
-#
-# Attack `count_tags` from section 5 on 32 training rows. By default, `attack` trains a real language model for five minutes.
-# Here it trains the tiny model for 18 seconds, and prints a line every few seconds.
-
-# %%
-from grpo_check import attack
-from grpo_utils import model_path
-
-rows = train_rows.select(range(32))
-given = dict(model=model_path("tiny-qwen3"), minutes=0.3, seed=SEED)
-print(report := attack(count_tags, rows, **given))
-
-[error] = report.errors
-sampled = [one for one in report.paid if one.step]
-most = max(sampled, key=lambda one: one.score).score
-
-# %% [markdown]
-# The attack scored {{len(report.paid):,}} completions, of which the policy wrote {{len(sampled)}}. It found an error:
-# {{error.what}} The line *Rows by who found it* counts these rows by where the completions come from: from the policy, from
-# variations of well-paid completions, or from the texts that `probe` uses too. The next lines show the most overpaid
-# completion from each source, with its score and the score of a correct one.
-#
-# The policy wrote far fewer completions than in section 6, and did not get as far, but one of them earned {{most:.2f}}. On other
-# rewards, a policy finds faults that `probe` misses. For example, a reward for a translation paid for any word that was
-# spelled much like the right one. The policy repeated the English word from the first steps on, and nearly always in the end
-# ([what attacks found](../grpo_check/docs/attack.md#what-it-finds)).
-#
-# A larger model or more steps may find more, so an attack that finds no error does not show that a reward is sound. Attack
-# the reward that you write, on the rows that you train on. In a terminal:
-#
-# ```
-# grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
-# ```
-#
-# The page [Attack](../grpo_check/docs/attack.md) explains each line of the report.
-#
-# **Attack a new reward with `probe` first, and then with a policy.**
-
-# %% [markdown]
-# ## 11. Cheat sheet
+# ## 10. Cheat sheet
 #
 # | step | check | fix |
 # |---|---|---|
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
-# | 3. Attack it with `probe` | Does the report begin with `ok`? | Look up the code in [docs/rewards.md, *What probe does*](../docs/rewards.md#what-probe-does). |
-# | | Does `attack`, on your own rows, report no error? | Find what is paid in the wrong completions, and pay for it only if the answer is correct. |
+# | 3. Attack it with `probe` | Does the report begin with `ok`? | Look up the code in [*What probe does*](../docs/rewards.md#what-probe-does). |
 # | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
 # | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |
 # | 5. Choose weights | Does correctness outweigh the rest combined? | Lower the other weights. |
-# | 6. Train | Does a logged truth with weight 0.0 rise with the reward? | Stop, read samples, fix the reward and train again. |
+# | 6. Train | Does a logged truth with weight 0.0 rise with the reward? | Stop, read samples, and fix the reward. |
 #
 # **The policy learns what you pay for.**
 
 # %% [markdown]
-# ## 12. Exercises
+# ## 11. Exercises
 #
 # **Exercise 1.** The reward `show_work` should make the policy show its work. Write a completion that earns more than 1.0
 # and contains no `<answer>`.
@@ -644,10 +585,10 @@ HACKED = [((), "hacked")]
 print(check_exercise("Exercise 1", lambda: verdict(my_hack()), HACKED, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write a reward of your own. The task is to name the capital of a country. Gold answers are names of cities,
-# and models write "paris", "Paris." or "The answer is Paris". Pay 1.0 if the only `<answer>` names the city, and 0.0
-# otherwise. The cell below yours scores six texts with it. If these are correct, the cell also calls `probe`, which must
-# report neither an error nor a warning. Then write a reward for a task of yours.
+# **Exercise 2.** The task is to name the capital of a country. Models write "paris", "Paris." or "The answer is Paris". Pay
+# 1.0 if the only `<answer>` names the city of the gold answer, and 0.0 otherwise. The cell below yours scores six texts with
+# your reward. If these are correct, it also calls `probe`, which must report neither an error nor a warning. Then write a
+# reward for a task of yours.
 
 
 # %%
@@ -682,8 +623,7 @@ if checked.endswith("correct."):
     print(check_exercise(name, attacked, wanted, FAULTY))
 
 # %% [markdown]
-# **Try both before you unfold the solutions below.** [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from start to
-# end. *Concrete problems in AI safety* (Amodei et al. 2016, arXiv 1606.06565, section 4) explains reward hacking. [Open
+# Try both before you unfold the solutions. [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from start to end. [Open
 # R1](https://github.com/huggingface/open-r1/blob/main/src/open_r1/rewards.py) has rewards to attack.
 
 # %% [markdown]

@@ -1,13 +1,14 @@
 # %% [markdown]
 # # 12 · Tools and several turns
 #
-# We also paid for tool calls. The answers got worse.
+# With a calculator, our trained model solves {{sum(scores['outcome']):.0f}} of 200 problems. We add a second tool that does
+# exactly the same. Now it solves {{sum(solved):.0f}}.
 #
-# You will be able to train a model to use tools, see which tokens it learns from, reward answers and calls, and
-# notice when it stops calling.
+# **Guess first:** which of the two tools does it call now?
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model can call a calculator. If you reward
-# its calls as well as its answer, does it answer better (section 6)?
+# You will be able to train a model to use tools, see which tokens it learns from, and notice when it stops calling.
+#
+# You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 9 minutes on a CPU, and 1.2 GB of memory.
 #
@@ -52,11 +53,9 @@ from trl import GRPOConfig, GRPOTrainer
 # ## 2. Take problems from an environment package
 #
 # Several packages offer problems with a scorer. We use [reasoning-gym](https://github.com/open-thought/reasoning-gym),
-# which generates over 100 kinds of problems offline. At import, it needs nine packages that only other kinds of
-# problems use, and one of these packages needs a C compiler. So the course installs reasoning-gym alone, and the next
-# cell replaces the nine packages with empty modules while it imports reasoning-gym. **Problems of those other kinds can
-# be nonsense here instead of raising an error.** In your own project, run `pip install reasoning-gym` and import it
-# directly.
+# which generates over 100 kinds of problems offline. In your own project, run `pip install reasoning-gym` and import it
+# directly. At import, it needs nine packages that only other kinds of problems use. Here, the next cell replaces them with
+# empty modules.
 
 # %%
 import sys
@@ -93,11 +92,10 @@ for text in ("-224", "224", "-224.0", "-224 or 224"):
 
 # %% [markdown]
 # Test a scorer before you trust it, even a published one. This one gives partial credit to every text that contains the
-# gold answer, so it pays {{train.score_answer(text, train[0]):.2f}} for two answers at once. We will count only a score
-# of 1.
+# gold answer: {{train.score_answer(text, train[0]):.2f}} for two answers at once. We count only a score of 1.
 #
-# The tiny model was trained on the wording "What is ...?", so the next cell asks each problem in these words. The
-# held-out problems come from another seed, and the cell removes those that are also in `train`.
+# The next cell asks each problem as "What is ...?", a wording that the tiny model knows. The held-out problems come from
+# another seed, without those that are also in `train`.
 
 
 # %%
@@ -113,14 +111,11 @@ test = [problem for problem in test if problem["question"] not in known]
 train_rows, test_rows = rows_of(train), rows_of(test[:200])
 
 # %% [markdown]
-# **A package gives you problems and a scorer. Test both before you train.**
-
-# %% [markdown]
 # ## 3. Write an environment
 #
-# A *tool* is a Python function that the model calls by writing its name and arguments. An *episode* is one completion
-# with all its turns: the model calls, the tool answers, the model continues. An *environment* is an object that serves
-# one episode at a time. It offers the tools and remembers what happened.
+# A *tool* is a Python function that the model calls by writing its name and arguments. An *episode* is one completion with
+# all its turns: the model calls, the tool answers, the model continues. An *environment* is an object that serves one
+# episode at a time: it offers the tools and remembers what happened.
 
 
 # %%
@@ -146,26 +141,16 @@ class Arithmetic:
 # %% [markdown]
 # TRL 1.14 has these rules for the class:
 #
-# - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends the
-#   text to the prompt's last message.
-# - **Every other public method except `get_reward` and static methods becomes a tool**, even a `close` that you only need for
-#   cleaning up ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start the name of a method that is not a
-#   tool with an underscore.
+# - TRL calls `reset` before each episode with the columns of the row. It must set every attribute, because TRL reuses the
+#   objects. If it returns a text, TRL appends the text to the prompt's last message.
+# - Every other public method except `get_reward` and static methods becomes a tool, even a `close` that you only need for
+#   cleaning up ([a real case](https://github.com/vecna-labs/open-range/pull/353)). An underscore keeps a method private.
 # - A tool needs type hints and a docstring with `Args:`, because TRL builds the description that the model sees from them.
-# - TRL reuses the objects for later episodes, so `reset` must set every attribute.
-# - If `get_reward` exists, TRL adds its result to the rewards. `get_reward` does not get the model's text, so we write reward
-#   functions.
+# - TRL adds the result of `get_reward` to the rewards. It does not get the model's text, so we write reward functions.
 #
-# You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions:
-# `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run an episode:
-#
-# - `rollout_func` is a function that you write. It runs the whole episode and returns its tokens and a mask. Use it
-#   only if another program must run the turns, because TRL then leaves all the work of this lesson to you.
-# - `AsyncGRPOTrainer` (experimental) takes the same tools and environments, and samples with vLLM on other GPUs while
-#   it trains. Its reward functions do not get the environments, so write a `get_reward`.
-#
-# [This table](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one) compares all
-# four ways. Environments of the package OpenEnv are servers: write a class like ours around their client.
+# You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions in
+# `tools=`. [This table](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one) compares all
+# four ways to run an episode.
 #
 # The chat template puts the tools into the prompt:
 
@@ -176,18 +161,15 @@ question, tools = train_rows[0]["prompt"], [Arithmetic().calculator]
 print(tokenizer.apply_chat_template(question, tools=tools, **how))
 
 # %% [markdown]
-# The tiny model's template shows only names and arguments; other templates add types and docstrings. TRL must also
-# recognize the calls that the model writes. TRL can do this for the templates of Qwen2.5, Qwen3, Llama 3.1 and several
-# others. For another template, set `tokenizer.response_template`, as our tokenizers do. TRL rejects a template that
-# does not show calls and results, such as Gemma 3's.
-#
-# **An environment is a class with `reset`, tools as public methods, and a memory that rewards can trust.**
+# Other templates add types and docstrings. TRL must also recognize the calls that the model writes. It can do this for Qwen2.5,
+# Qwen3, Llama 3.1 and several others; otherwise, set `tokenizer.response_template`, as our tokenizers do. TRL rejects a
+# template that does not show calls and results, such as Gemma 3's.
 
 # %% [markdown]
 # ## 4. Reward the answer and the calls
 #
 # A reward gets each completion as a list of messages, and the environments in the same order. `outcome` reads only the
-# last turn, and keeps the episode and its score in the environment, so that we can look at them.
+# last turn. It keeps the episode and its score in the environment, so that we can look at them.
 
 
 # %%
@@ -213,8 +195,9 @@ def worked(environments, **kwargs) -> list[float]:
 # %% [markdown]
 # `worked` is the share of calls that gave a result. A bonus for each call would pay for calling again and again.
 #
-# What must a reward not read? Here are four endings of an episode with the gold answer 42. A common shortcut searches
-# all messages for this number, as in the example of [a TRL thread](https://github.com/huggingface/trl/issues/5366).
+# What must a reward not read? A common shortcut searches all messages for the gold answer, as in
+# [a TRL thread](https://github.com/huggingface/trl/issues/5366). Here it scores four endings of an episode whose gold answer
+# is 42. How many of them should be paid?
 
 # %% tags=["nbval-check-output"]
 ENDINGS = [("42", "<answer>42</answer>"), ("42", "<answer>7</answer>")]
@@ -227,17 +210,16 @@ for result, last in ENDINGS:
     print(f"shortcut {shortcut}, outcome {score}: {result} | {last}")
 
 # %% [markdown]
-# The shortcut pays for all four. In the fourth, it reads *injected text*: a tool result, for example a web page, that
-# contains an answer or an instruction. `outcome` pays only for the first.
+# The shortcut pays for all four, and `outcome` only for the first. In the fourth, the shortcut reads *injected text*: a tool
+# result, for example a web page, that contains an answer or an instruction.
 #
 # **A reward reads the model's last turn and the environment's own record, never the tool's text.**
 
 # %% [markdown]
 # ## 5. Watch an episode turn by turn
 #
-# The settings are those of lesson 03, with two limits for an episode. `max_completion_length` limits the tokens of
-# **all** turns together, the tool's text included. `max_tool_calling_iterations` limits the number of turns in which
-# the model calls a tool.
+# The settings are those of lesson 03, with two limits for an episode. `max_completion_length` limits the tokens of all
+# turns together, the tool's text included. `max_tool_calling_iterations` limits the turns in which the model calls a tool.
 
 # %%
 from grpo_utils import show_progress
@@ -272,8 +254,8 @@ def new_trainer(policy, rewards, weights, environment=Arithmetic):
 
 
 # %% [markdown]
-# Sample eight groups as in a training step, and look at the group with the most calls. We use the trainer's private
-# method `_generate_and_score_completions` only to look inside.
+# Sample eight groups as in a training step, and look at the group with the most calls. The trainer's private method
+# `_generate_and_score_completions` is only for looking inside.
 
 
 # %%
@@ -295,9 +277,8 @@ for place in range(start, start + 8):
     print(f"advantage {batch['advantages'][place]:+.2f}  {texts}")
 
 # %% [markdown]
-# `worked` adds 0.5 to each episode whose call gave a result, so all episodes with a call have higher advantages than
-# those without. The highest, {{batch['advantages'][start : start + 8].max():+.2f}}, belongs to a correct answer in the
-# required format.
+# `worked` adds 0.5 to each episode whose call gave a result, so all of these have higher advantages than episodes without a
+# call. The highest, {{batch['advantages'][start : start + 8].max():+.2f}}, belongs to a correct answer in the required format.
 #
 # Now look at the tokens of an episode with a call. TRL's `tool_mask` is 1 for tokens that the model wrote, and 0 for
 # tokens that the tool and the template added. The loss leaves out the zeros.
@@ -314,17 +295,17 @@ for own, pairs in groupby(tokens, key=lambda pair: pair[1]):
     print(tokenizer.decode([token for token, _ in pairs]))
 
 # %% [markdown]
-# TRL computes one advantage for each **episode**, and all unmasked tokens of the episode share it. So a reward for the
-# calls makes the whole episode more likely, not only the tokens of the call. TRL 1.14 has no advantage for each turn.
+# TRL computes one advantage for each episode, and all unmasked tokens share it. So a reward for the calls makes the whole episode
+# more likely, not only the tokens of the call.
 #
 # **The model learns only from its own tokens, and they all share one advantage.**
 
 # %% [markdown]
 # ## 6. Train with and without a reward for calls
 #
-# The first run rewards only the outcome. The second adds `worked` with weight 0.5. Both start from the same adapter
-# and rows. `trainer.evaluate()` samples one episode, at temperature 1, for each of the 200 held-out problems.
-# Afterward, the environments still hold the scores.
+# The first run rewards only the outcome. The second adds `worked` with weight 0.5. Both start from the same adapter and rows.
+# `trainer.evaluate()` samples one episode for each of the 200 held-out problems, and the environments keep the scores.
+# Which policy calls more often, and which answers better?
 
 
 # %%
@@ -347,7 +328,7 @@ for name, weight in {"outcome": 0.0, "outcome and calls": 0.5}.items():
     scores[name], called[name] = evaluated(trainer)
 
 # %% [markdown]
-# `paired_change` compares the scores problem by problem and prints the mean change with its 95% interval.
+# `paired_change` compares the scores problem by problem.
 
 # %%
 from grpo_utils import logged, paired_change, show_run_curves
@@ -359,12 +340,13 @@ for old, new in ((base, first), (base, second), (first, second)):
 show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 
 # %% [markdown]
-# Of the 200 problems, the base model answers {{sum(scores[base]):.0f}} correctly, the first policy
-# {{sum(scores[first]):.0f}} and the second {{sum(scores[second]):.0f}}. The second policy makes {{called[second]:.2f}}
-# calls per episode, the first {{called[first]:.2f}}. The second policy's share of correct answers differs from the
-# first policy's by {{change.estimate.value:+.3f}} (95% interval {{change.estimate.low:+.3f}} to
-# {{change.estimate.high:+.3f}}). Each policy comes from one training run, and the interval does not cover the variation
-# between seeds ([lesson 06](06_evaluation.ipynb)).
+# <details><summary>After you have guessed</summary>
+#
+# The second policy calls more often, {{called[second]:.2f}} times per episode instead of {{called[first]:.2f}}. It answers
+# {{sum(scores[second]):.0f}} problems correctly, and the first {{sum(scores[first]):.0f}} (before training,
+# {{sum(scores[base]):.0f}}). A call is paid even if the answer is wrong. Each policy is one run, so another seed may
+# reverse their order ([lesson 06](06_evaluation.ipynb)).
+# </details>
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
@@ -372,9 +354,8 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # ## 7. Notice when calls fall to zero
 #
 # Users report runs in which the calls become rarer ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
-# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). One possible cause is that an answer without a call earns
-# as much as one with a call. In the next run, each call costs 1.0. Every answer in the required format earns 1.0, and a
-# correct one 2.0. So a correct answer after one call earns 2.0 - 1.0 = 1.0, no more than a guess in this format.
+# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). In the next run, every answer in the required format earns 1.0,
+# a correct one 2.0, and each call costs 1.0. What will the curves of the reward, the correct answers and the calls do?
 #
 # TRL logs `tools/call_frequency`, the number of calls per episode. A callback can watch it and stop the run.
 
@@ -406,17 +387,19 @@ show_run_curves({"a call costs 1": history}, keys)
 paid, right, calls = (logged(history, key) for key in keys)
 
 # %% [markdown]
-# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls per episode rose from {{calls[0]:.2f}}
-# to {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}}, and then fell to {{calls[-1]:.2f}}. The share of
-# correct answers rose from {{right[0]:.2f}} to at most {{max(right):.2f}}, and ended at {{right[-1]:.2f}}. `WatchCalls`
-# stopped the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
+# <details><summary>After you have guessed</summary>
 #
-# **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
+# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. The calls rose to {{max(calls):.2f}} per episode in step
+# {{calls.index(max(calls)) + 1}} and then fell to {{calls[-1]:.2f}}, where `WatchCalls` stopped the run. The share of
+# correct answers reached {{max(right):.2f}} and ended at {{right[-1]:.2f}}. The policy learned what we paid for: a correct
+# answer after a call earns no more than a wrong one in the format. Plot `tools/call_frequency` next to the reward.
+# </details>
 
 # %% [markdown]
 # ## 8. Add a second tool
 #
-# A second tool is a second public method. Does the first policy still call a tool when its prompt lists both?
+# A second tool is a second public method. `solve` does the same as `calculator`, and the prompt now lists both. The first
+# policy of section 6 has not changed. Which of the two does it call?
 
 
 # %%
@@ -433,12 +416,14 @@ trainer.train()
 solved_later, _ = evaluated(trainer)
 
 # %% [markdown]
-# The policy made {{called['outcome']:.2f}} calls per episode with one tool, and {{calls:.2f}} with two. It solved
-# {{sum(solved):.0f}} problems instead of {{sum(scores['outcome']):.0f}}. After {{run.steps}} more steps, it solved
-# {{sum(solved_later):.0f}}. It could learn this because it still called a tool sometimes: GRPO reinforces only what the
-# policy samples.
+# <details><summary>After you have guessed</summary>
 #
-# **After you add a tool, look at the calls before you train.**
+# Mostly neither. With one tool, the policy made {{called['outcome']:.2f}} calls per episode, and with two, {{calls:.2f}}.
+# Without a call, it guesses the number. After {{run.steps}} more steps, it solved {{sum(solved_later):.0f}} problems. It could
+# learn this because it still called sometimes: GRPO reinforces only what the policy samples.
+#
+# So look at the calls after you add a tool, before you train.
+# </details>
 
 # %% [markdown]
 # ## 9. Handle errors in a tool and in reset
@@ -460,10 +445,10 @@ longest = max((its.episode for its in trainer.environments), key=len)
 print("the model reads:", longest[1]["content"])
 
 # %% [markdown]
-# `tools/failure_frequency` is the share of calls that raised an error. Return "Error: ..." for the model's mistakes, as
-# our calculator does. Then a share above 0 means a bug in your tool, or a call with a wrong name or wrong arguments.
+# `tools/failure_frequency` is the share of calls that raised an error. Our calculator returns "Error: ..." for the model's
+# mistakes, so a share above 0 means a bug in the tool, or a call with a wrong name or wrong arguments.
 #
-# An error in `reset` ends the run. This environment fails after two steps, like a server that stops answering.
+# An error in `reset` ends the run. This environment fails after two steps, like a server that stops answering:
 
 
 # %%
@@ -482,11 +467,8 @@ except ConnectionError as error:
     trainer.save_model("outputs/tools")
 
 # %% [markdown]
-# The two steps are not lost: the policy in memory has learned from them, and `save_model` writes its adapter. In a long
-# run, save checkpoints ([lesson 05](05_stages.ipynb)). To find bad rows before training, try
-# `for row in train_rows: Arithmetic().reset(**row)`.
-#
-# **Return the model's mistakes as text, let bugs raise, and try `reset` on every row.**
+# The two steps are not lost: the policy in memory has learned from them, and `save_model` writes its adapter. To find bad
+# rows before training, try `for row in train_rows: Arithmetic().reset(**row)`.
 
 # %% [markdown]
 # ## 10. Cheat sheet
@@ -496,12 +478,8 @@ except ConnectionError as error:
 # | no calls at all | Does the printed prompt list the tools? Does the base model ever call? | choose a model and template that support tools, or start with SFT (lesson 09) |
 # | calls fall to zero | Does an answer without a call pay as much? | raise the weight of the outcome, lower the cost |
 # | more and more calls | Does each call add to the reward? | reward the share of calls that worked |
-# | `tools/failure_frequency` above 0 | What does the tool message say? | fix the bug, or return the model's mistakes as text |
 # | reward rises, answers do not improve | Does the reward read the tool's text? | read the last turn and the environment's record |
 # | episodes without an answer | Is `completions/clipped_ratio` above 0? Is the last turn a call? | raise `max_completion_length` (TRL drops tool text that does not fit) or `max_tool_calling_iterations` |
-# | results of an earlier episode | Does `reset` set every attribute? | set all of them |
-#
-# **Print one episode with its mask for every new environment.**
 
 # %% [markdown]
 # ## 11. Exercises
@@ -526,7 +504,7 @@ print(check_exercise("Exercise 1", call_reward, COUNTS, HINTS))
 # **Exercise 2.** A correct answer earns 1. It is correct with probability `with_call` after a call, and `without` if
 # there was none. Write `highest_cost(with_call, without)`, the break-even cost of a call.
 #
-# **Try both before you unfold the solutions.** Then train on your own tools:
+# Try both before you unfold the solutions. Then train on your own tools:
 # `python -m grpo_utils new tool_agent my-agent`.
 
 
