@@ -528,8 +528,8 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 #
 # ## 8. Read transcripts
 #
-# Numbers do not show what a policy does. Read its greedy answers before, during and after training. **Guess first:** what
-# does it get right first, the keys or the values?
+# Now the part that is fun: read what the policy writes, before, during and after training. **Guess first:** what does it get
+# right first, the keys or the values?
 
 # %%
 for place, row in enumerate(shown):
@@ -558,7 +558,7 @@ hard[-1]["content"] = f"{task}\n\n{sentence}"
 print(answer)
 
 # %% [markdown]
-# The order says `forks` and `Milan`. The policy wrote `{{first_object(answer).get("item")}}` and
+# Nora from Milan ordered `forks`. The policy wrote `{{first_object(answer).get("item")}}` and
 # `{{first_object(answer).get("city")}}`. If your data contain such words, check how often the model gets them wrong. We did
 # not test whether the split is the reason.
 #
@@ -664,7 +664,7 @@ print("greedy answer at 2e-3:", answer[:300])
 # Compare two or three rates for your model, with several seeds and in runs of full length. In 25 steps, 5e-5 taught SmolLM2
 # nothing, and 8e-4 learned faster than 2e-4 with each of [three
 # seeds](../docs/settings.md#what-transferred-to-a-real-model). Entropy was low at 8e-4, too, and its answers were good. So
-# read completions when entropy is low, many groups tie and the reward is low, all at once.
+# read completions when three things come together: low entropy, many ties and a low reward.
 #
 # ## 11. Merge, and use the model
 #
