@@ -20,7 +20,6 @@ import nbformat
 from address import ROOT, Place, current, lesson_text
 from install_cell import expand
 from PIL import Image
-from transcript import REAL, with_transcript
 from values import LessonClient, check, refill
 
 from grpo_utils.plots.diagrams import PICTURES
@@ -29,8 +28,6 @@ SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 #: With this metadata, Colab opens a lesson on a T4. The other lessons use no GPU, which would only spend a quota.
 ON_GPU, ASKS_FOR_GPU = ("03_grpo_lora", "14_real_model"), {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
-#: The lesson that quotes the stored run of lesson 14.
-QUOTING = "03_grpo_lora"
 LONGEST_CELL = 3 * 3600  # seconds; a real model trains for most of an hour
 
 
@@ -41,7 +38,7 @@ def convert(source: Path, place: Place) -> nbformat.NotebookNode:
     for number, cell in enumerate(book.cells):
         cell["id"] = f"cell-{number:03}"
         if cell.cell_type == "markdown":
-            cell.source = lesson_text(with_transcript(cell.source), source.stem, place)
+            cell.source = lesson_text(cell.source, source.stem, place)
         else:
             cell.source = expand(cell.source, place.url)
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
@@ -140,8 +137,6 @@ def main() -> None:
     for name in given.lessons:
         print(f"{name} ...", flush=True)
         (rewrite if given.text else build)(SOURCES / f"{name}.py")
-    if REAL.stem in given.lessons:
-        rewrite(SOURCES / f"{QUOTING}.py")
 
 
 if __name__ == "__main__":

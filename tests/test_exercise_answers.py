@@ -10,7 +10,7 @@ import pytest
 from course import ROOT
 from lessons import code_of
 
-from grpo_utils import check_exercise
+from grpo_utils import check_exercise, logged
 
 KEY = "completions/clipped_ratio"
 
@@ -74,6 +74,13 @@ def shortcut(first, second, both):
     return "first" if first > second else "second"
 
 
+def two_runs(factor: float) -> dict:
+    """The logs of two runs that learn the same; the second is paid ``factor`` times as much."""
+    shares = {"rewards/correctness_reward/mean": 0.5}
+    logs = {"old_log": [{"reward": 1.2} | shares], "new_log": [{"reward": 1.2 * factor} | shares]}
+    return logs | {"logged": logged}
+
+
 #: Lesson, exercise, and a wrong answer by its name in the lesson.
 WRONG = {
     "00.1 only the first task": ("00", 1, {"answers": {"a": "sft"}}),
@@ -82,7 +89,8 @@ WRONG = {
     "03.1 whole windows": ("03", 1, {"tied_share": windows(1)}),
     "03.1 only positive rewards tie": ("03", 1, {"tied_share": tied(lambda group: max(group) == min(group) > 0)}),
     "03.1 first equals last": ("03", 1, {"tied_share": tied(lambda group: group[0] == group[-1])}),
-    "03.2 always 4": ("03", 2, {"prompts_per_step": lambda batch, accumulation, group: 4}),
+    "03.2 faster": ("03", 2, {"prediction": "faster", **two_runs(10)}),
+    "03.2 the old weights again": ("03", 2, {"prediction": "as fast", **two_runs(1)}),
     "04.1 the last entry left out": ("04", 1, {"is_truncated": truncated(lambda log: [e[KEY] for e in log[:-1]])}),
     "04.1 zeros left out": ("04", 1, {"is_truncated": truncated(lambda log: [e[KEY] for e in log if e.get(KEY)])}),
     "05.1 an interval up to 0 fell": (
@@ -121,6 +129,7 @@ def tensor_weights(lengths, kind):
 #: Lesson, exercise, and a correct answer that is written in an unusual way.
 RIGHT = {
     "00.1 reordered": ("00", 1, {"answers": dict(reversed(GIVEN.items()))}),
+    "03.2 a capital": ("03", 2, {"prediction": "As fast ", **two_runs(10)}),
     "04.2 spaces": ("04", 2, {"hidden": HIDDEN, "codes": ["Dead Reward", "no-learning", "length hacking "]}),
     "06.1 a text": ("06", 1, {"claims_that_hold": lambda: "B, D"}),
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),

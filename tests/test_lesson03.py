@@ -13,7 +13,6 @@ import psutil
 import pytest
 from course import ROOT
 from lessons import alt_texts, command_of, report_in, run_lesson
-from transcript import first_transcript, stored_text
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
@@ -221,27 +220,3 @@ def test_most_groups_are_informative_and_one_is_shown(printed):
 def test_the_hand_written_texts_earn_what_the_lesson_derives(printed):
     rows = re.findall(r"^ +(\d) +(\d) +([.\d]+) +([.\d]+)   <", printed, re.MULTILINE)
     assert [" ".join(row) for row in rows] == ["1 1 1.00 3.00", "0 1 1.00 1.00", "0 0 0.50 0.25", "0 0 0.00 0.00"]
-
-
-def test_the_transcript_is_what_lesson_14_printed(book):
-    quoted = re.search(r"```text\norder: (.*?)\n```", "\n".join(cell.source for cell in book.cells), re.DOTALL)[1]
-    order, *answers = quoted.split("\n\n")
-    assert len(answers) >= 3 and answers[0].startswith("after 0 steps: ")
-    assert all(part in stored_text() for part in (order, *answers))
-
-
-def test_the_first_of_two_transcripts_is_read():
-    first = "other output\nA ordered 1. \n\nafter 0 steps: a\n\nafter 9 steps: {\n}\n\n"
-    said = f"{first}B ordered 2. \n\nafter 0 steps: c\n\n"
-    assert first_transcript(said) == ("A ordered 1.", {0: "a", 9: "{\n}"})
-
-
-def test_the_cheat_sheet_runs_as_it_is_printed(book, tmp_path):
-    [sheet] = [cell.source for cell in book.cells if "## 12. Cheat sheet" in cell.source]
-    code = re.search(r"```python\n(.*?)```", sheet, re.DOTALL)[1]
-    assert code.count("max_steps=60") == 1
-    (tmp_path / "sheet.py").write_text(code.replace("max_steps=60", "max_steps=2"), encoding="utf-8")
-    run = subprocess.run([sys.executable, "sheet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert run.stdout.count("gold:\n") == 1 and re.search(r"^strict accuracy: .* -> ", run.stdout, re.MULTILINE)
-    assert {"model.safetensors", "chat_template.jinja"} <= {path.name for path in (tmp_path / "merged").iterdir()}
