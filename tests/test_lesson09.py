@@ -76,7 +76,7 @@ def test_the_bars_of_grpo_change_their_color_with_the_order(book):
     shares = re.findall(r"is (first|second), ([^:]+): the larger (\S+), the smaller (\S+), neither", alt)
     larger = {(order, name): float(share) for order, name, share, _ in shares}
     smaller = {(order, name): float(share) for order, name, _, share in shares}
-    assert larger["first", "GRPO"] > 0.8 > 0.1 > larger["second", "GRPO"] and smaller["second", "GRPO"] > 0.8
+    assert larger["first", "GRPO"] > 0.8 > 0.1 > larger["second", "GRPO"] and smaller["second", "GRPO"] > 0.6
     assert min(larger[order, "more SFT"] for order in ("first", "second")) > 0.5
 
 
