@@ -651,7 +651,7 @@ print(check_exercise("Exercise 1", shortcut, CASES, HINTS))
 # %% [markdown]
 # **Exercise 2: change, predict, run, compare.** Give GRPO another start. In section 7, you saved the adapter `longer`, after
 # more SFT. Predict which shortcut GRPO takes from there, and write it into `PREDICTION`. Then train `longer` with GRPO on
-# `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (20 seconds in all).
+# `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (half a minute in all).
 #
 # **Try both before you unfold the solutions.** [Lesson 05](05_stages.ipynb) compares GRPO stages over several seeds.
 
