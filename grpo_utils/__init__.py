@@ -48,9 +48,11 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show_changes,
         show_differences,
         show_pass_at_k,
+        show_points,
         show_reward_and_truth,
         show_run_curves,
         show_tokens,
+        show_shares,
     )
     from .profiles import PROFILES
     from .progress import show_progress

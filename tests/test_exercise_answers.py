@@ -3,6 +3,7 @@
 import math
 import re
 from functools import cache
+from types import SimpleNamespace
 
 import jupytext
 import numpy
@@ -81,6 +82,14 @@ def two_runs(factor: float) -> dict:
     return logs | {"logged": logged}
 
 
+def trained_once(prediction: str) -> dict:
+    """A learner's prediction in lesson 09, and a training run that is faked: the policy follows the first number."""
+    both = SimpleNamespace(right=[True, False]), SimpleNamespace(right=[False, True])  # asked, and swapped
+    given = {"pairs": ((9, 1), (2, 8)), "tested": lambda *args: both, "evaluate": lambda *args, **how: None}
+    given |= {"DECODING": {}, "tokenizer": None, "test_rows": None}
+    return given | {"PREDICTION": prediction, "from_longer": lambda: "a policy"}
+
+
 #: Lesson, exercise, and a wrong answer by its name in the lesson.
 WRONG = {
     "00.1 only the first task": ("00", 1, {"answers": {"a": "sft"}}),
@@ -102,6 +111,8 @@ WRONG = {
     "06.2 round": ("06", 2, {"prompts_needed": needed(round)}),
     "08.1 the wrong limit": ("08", 1, {"learns": learns}),
     "09.1 the other place left out": ("09", 1, {"shortcut": shortcut}),
+    "09.2 predicted none": ("09", 2, trained_once("none")),
+    "09.2 no prediction": ("09", 2, trained_once("")),
     "10.1 count": ("10", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
     "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
     "12.2 abs": ("12", 2, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
@@ -135,9 +146,15 @@ RIGHT = {
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
     "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),
     "06.2 ceil": ("06", 2, {"prompts_needed": needed(math.ceil)}),
+    "09.2 as it came out": ("09", 2, trained_once(" First")),
     "08.2 numpy": ("08", 2, {"token_weights": float32_weights}),
     "08.2 torch": ("08", 2, {"token_weights": tensor_weights}),
 }
+
+
+def test_an_exercise_that_trains_waits_for_its_run(capsys):
+    answers = trained_once("first") | {"from_longer": lambda: None}
+    assert "Exercise 2: not attempted yet" in verdict("09", 2, capsys, **answers)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -8,7 +8,7 @@ import bench_sft
 import pytest
 from benches import read_stored
 from course import ROOT
-from lessons import briefly_and_in_full, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "09_sft_then_grpo.ipynb"
@@ -47,8 +47,8 @@ def test_a_frozen_adapter_does_not_change_and_a_trainable_one_does(printed):
     assert re.search(r"KL, by step: \[0\.0, ", trainable)
 
 
-def test_the_reference_is_the_sft_adapter(printed):
-    assert "adapters: ['default', 'ref']\nref differs from the SFT adapter by 0.0\n" in printed
+def test_trl_copied_the_sft_adapter_as_the_reference(printed):
+    assert "adapters: ['default', 'ref']\n" in printed
 
 
 def test_sft_makes_the_pass_rate_usable(printed):
@@ -69,6 +69,15 @@ def test_grpo_names_the_first_number_and_more_sft_compares(printed):
     sft, grpo, more = (dict(zip("cfsb", map(int, counts), strict=True)) for _, *counts in found)
     assert grpo["f"] > 0.8 * 200 > 10 > grpo["s"] and sft["f"] > 2 * sft["s"]
     assert more["b"] > 0.5 * 200 > 20 > grpo["b"] and 0.5 < more["f"] / more["s"] < 2
+
+
+def test_the_bars_of_grpo_change_their_color_with_the_order(book):
+    [alt] = [alt for alt in alt_texts(book) if alt.startswith("Which number each policy names")]
+    shares = re.findall(r"is (first|second), ([^:]+): the larger (\S+), the smaller (\S+), neither", alt)
+    larger = {(order, name): float(share) for order, name, share, _ in shares}
+    smaller = {(order, name): float(share) for order, name, _, share in shares}
+    assert larger["first", "GRPO"] > 0.8 > 0.1 > larger["second", "GRPO"] and smaller["second", "GRPO"] > 0.6
+    assert min(larger[order, "more SFT"] for order in ("first", "second")) > 0.5
 
 
 def test_the_accuracy_by_kind_shows_the_shortcut(printed):
@@ -142,11 +151,11 @@ def test_the_seeds_show_when_grpo_wins():
     assert carries == [5, 0, 47]
 
 
-def test_only_the_merge_of_the_last_adapter_equals_the_policy(printed):
-    merged = dict(re.findall(r"^(\S+) +logits +(\S+) ", printed, re.MULTILINE))
-    assert float(merged["grpo"]) < 1e-4 < 0.1 < min(float(merged[name]) for name in ("sft+grpo", "sft"))
-    twice, sft, right = (rates(printed, f"{name} ")[-1] for name in ("sft+grpo", "sft", "grpo"))
-    assert twice < sft < right
+def test_a_balanced_start_ends_without_the_shortcut(printed):
+    solution = printed.split("Exercise 1, solution")[1]
+    counts = map(int, re.search(r"only larger first (\d+), only second (\d+), both (\d+)", solution).groups())
+    first, second, both = counts
+    assert both > max(first, second)
 
 
 @pytest.mark.upgrade

@@ -47,7 +47,6 @@ def test_a_reward_that_needs_a_closed_thought_does_not_pay_a_cut_off_one(printed
     thought, answer = split_thinking(THOUGHT)
     assert " ".join(thought.split()) in " ".join(printed.split()) and answer == "1 + 1 is 2."
     assert re.search(r"^whole: 1 \+ 1 is 2\.\ncut off: None$", printed, re.MULTILINE)
-    assert "last number of the thought that was cut off: 2\n" in printed
 
 
 def test_only_short_completions_fit_a_t4_in_acceptable_time(printed):
@@ -131,13 +130,6 @@ def test_masking_keeps_the_truncated_completions_and_punishing_does_not(curves):
     assert last < 0.1 < first
     assert ends("completions/clipped_ratio", "masked", curves[1])[1] > 0.15
     assert ends("completions/clipped_ratio", "tolerant", curves[1])[0] == 0
-
-
-def test_the_last_number_pays_for_thoughts_that_never_close(printed):
-    rows = re.findall(r"^(\w+) +(\d+)% +(\d+)%$", printed.split("last number correct")[1], re.MULTILINE)
-    found = {name: (int(closed), int(last)) for name, closed, last in rows}
-    assert found["untrained"][1] > 100 * rates("untrained", printed)[1] + 10
-    assert min(found[name][0] for name in RUNS[1:]) > found["untrained"][0] + 10
 
 
 def by_count(prompt: str) -> bool:

@@ -3,7 +3,14 @@
 import pytest
 from course import judged
 
-from grpo_utils.plots import pass_rate_bars, reward_curve, show_differences, show_reward_and_accuracy
+from grpo_utils.plots import (
+    pass_rate_bars,
+    reward_curve,
+    show_differences,
+    show_points,
+    show_reward_and_accuracy,
+    show_shares,
+)
 from grpo_utils.plots.base import DOUBTFUL, GOOD, MEANINGS, NEUTRAL, OTHERS, colors_of
 from grpo_utils.plots.rates import VERDICTS
 from grpo_utils.plots.runs import run_curves
@@ -81,3 +88,19 @@ def test_accuracy_has_the_color_of_correct_answers_and_the_reward_that_of_doubt(
     found = judged(["1"], ["1"], ["1"])
     figure = shown(monkeypatch, show_reward_and_accuracy, [0.1, 2.0], {0: found, 2: found})
     assert [axes.lines[0].get_color() for axes in figure.axes] == [DOUBTFUL, GOOD]
+
+
+def test_the_parts_of_a_bar_sum_to_one_and_the_text_has_them(capsys, monkeypatch):
+    counts = {"wanted": 150, "doubtful": 49, "neither": 1}
+    panels = {"asked": {"A": counts, "B": counts}, "swapped": {"A": counts, "B": counts}}
+    show_shares(panels, "Answers")
+    assert "asked, A: wanted 0.75, doubtful 0.24, neither 0.01; asked, B" in capsys.readouterr().out
+    for axes in shown(monkeypatch, show_shares, panels, "Answers").axes:
+        tops = [part.get_y() + part.get_height() for part in axes.patches]
+        assert len(tops) == 6 and tops[-2:] == pytest.approx([1, 1])
+
+
+def test_every_point_has_its_name_and_its_place(monkeypatch):
+    [axes] = shown(monkeypatch, show_points, {"small": (79, 15.2), "large": (1370, 48.2)}, "tokens", "%", "Cost").axes
+    assert [text.get_text() for text in axes.texts] == ["small", "large"]
+    assert axes.get_xlim()[1] > 1370 and axes.get_ylim()[1] > 48.2

@@ -2,7 +2,15 @@
 
 from .base import COLORS, MARKERS, show
 from .diagrams import diagram
-from .rates import length_histogram, pass_rate_bars, show_changes, show_differences, show_pass_at_k
+from .rates import (
+    length_histogram,
+    pass_rate_bars,
+    show_changes,
+    show_differences,
+    show_pass_at_k,
+    show_points,
+    show_shares,
+)
 from .runs import (
     logged,
     reward_and_truth,

@@ -20,6 +20,9 @@ VERDICTS = {
     "got worse": (DOUBTFUL, "<"),
 }
 
+#: The color, hatch and color of the label of each part of a stacked bar: wanted, doubtful, neither.
+PARTS = ((GOOD, "", "white"), (DOUBTFUL, "//", "white"), ("#D9D9D9", "", "black"))
+
 
 def show_pass_at_k(samples: "Mapping[str, Samples]", ks: Sequence[int]) -> None:
     """Show pass@k against k, with a 95% interval as a band; one line for each name of ``samples``."""
@@ -84,6 +87,54 @@ def show_differences(differences: Mapping[str, float], title: str) -> None:
     axes.grid(alpha=0.3, axis="x")
     values = "; ".join(f"{name}: {value:.2g}" for name, value in differences.items())
     show(figure, f"{title}, as bars on a logarithmic scale. {values}.")
+
+
+def show_shares(panels: Mapping[str, Mapping[str, Mapping[str, int]]], title: str) -> None:
+    """Show what kinds of answers there are: a panel for each case, a bar for each policy, a part for each kind.
+
+    ``panels`` maps a case to the policies in it, and a policy to how often it gave each kind of answer. The kinds come
+    in the order *wanted*, *doubtful*, *neither*, and are the same everywhere.
+    """
+    texts = []
+    for case, policies in panels.items():
+        for name, counts in policies.items():
+            parts = ", ".join(f"{kind} {count / sum(counts.values()):.2f}" for kind, count in counts.items())
+            texts.append(f"{case}, {name}: {parts}")
+    show(shares_figure(panels, title), f"{title}, as stacked bars. {'; '.join(texts)}.")
+
+
+def shares_figure(panels: Mapping[str, Mapping[str, Mapping[str, int]]], title: str) -> "Figure":
+    """The figure of `show_shares`. A part of a twentieth or more carries its share."""
+    figure, row = new_figure(WIDTH, 3.2, columns=len(panels), squeeze=False, sharey=True)
+    for axes, (case, policies) in zip(row.flat, panels.items(), strict=True):
+        below = [0.0] * len(policies)
+        for kind, (color, hatch, text) in zip(next(iter(policies.values())), PARTS, strict=True):
+            shares = [counts[kind] / sum(counts.values()) for counts in policies.values()]
+            how = dict(color=color, hatch=hatch, edgecolor="white", label=kind)
+            bars = axes.bar(list(policies), shares, bottom=below, **how)
+            labels = [f"{share:.2f}" if share >= 0.05 else "" for share in shares]
+            box = dict(facecolor=color, edgecolor="none", pad=1)
+            axes.bar_label(bars, labels, label_type="center", color=text, bbox=box)
+            below = [start + share for start, share in zip(below, shares, strict=True)]
+        axes.set_title(case, fontsize="medium")
+    row[0][0].set(ylabel="share of the answers", ylim=(0, 1))
+    figure.suptitle(title)
+    figure.legend(*row[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def show_points(points: Mapping[str, tuple[float, float]], horizontal: str, vertical: str, title: str) -> None:
+    """Show named points, such as models with their cost and their accuracy."""
+    figure, axes = new_figure(WIDTH, 2.8)
+    for (name, (x, y)), marker in zip(points.items(), cycle(MARKERS), strict=False):
+        axes.plot(x, y, color=GOOD, marker=marker, markersize=9)
+        axes.annotate(name, (x, y), xytext=(0, -16), textcoords="offset points", ha="center")
+    most_x, most_y = (max(values) for values in zip(*points.values(), strict=True))
+    axes.set(xlabel=horizontal, ylabel=vertical, title=title)
+    axes.set(xlim=(-0.15 * most_x, 1.2 * most_x), ylim=(0, 1.2 * most_y))
+    axes.grid(alpha=0.3)
+    places = "; ".join(f"{name}: {x:g} and {y:g}" for name, (x, y) in points.items())
+    show(figure, f"{title}, as points: {horizontal} and {vertical}. {places}.")
 
 
 def length_histogram(lengths: Sequence[int], limit: int) -> "Figure":

@@ -1,9 +1,13 @@
 # %% [markdown]
 # # 06 · Did it get better?
 #
-# Ask the same model twice, and 77 of 200 results change. So what does a gain mean?
+# Ask the same model twice, and {{nothing.better + nothing.worse}} of {{again.n}} results change. So what does a gain mean?
+#
+# **Guess first:** you compare the model with itself like this 1,000 times. How often does a careful test report a change?
 #
 # You will be able to show whether a training run improved a model, by how much and with what certainty.
+#
+# You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 10 minutes on a CPU, and 1.2 GB of memory.
 #
@@ -38,8 +42,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 40)
 #
 # You train three copies of a tiny model on two-digit addition problems, each with a different seed. First, fix what
 # you evaluate: 200 *held-out* prompts, which are never trained on, and the *decoding* settings, which control how
-# answers are generated. Otherwise, you could choose prompts and settings that flatter your model. No held-out question
-# may appear twice or in the training rows.
+# answers are generated. Otherwise, you could choose prompts and settings that flatter your model.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows
@@ -70,8 +73,7 @@ before = evaluate(base, tokenizer, test_rows, **decoding)
 print("strict accuracy, sampled:", before.accuracy)  # interval: section 4
 
 # %% [markdown]
-# Strict accuracy starts at {{before.accuracy.value:.0%}}. Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), with 40
-# steps and an unquantized base.
+# Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), with 40 steps and an unquantized base.
 
 # %%
 from tempfile import mkdtemp
@@ -130,9 +132,8 @@ for seed, result in zip(seeds, afters):
 policy, after = policies[0], afters[0]  # the first seed, as planned
 
 # %% [markdown]
-# All three policies reach at least {{min(result.accuracy.value for result in afters):.2f}}.
-#
-# **Choose prompts, decoding and seeds before you train.**
+# All three policies reach at least {{min(result.accuracy.value for result in afters):.2f}}, from
+# {{before.accuracy.value:.2f}}. Choose prompts, decoding and seeds before you train.
 
 # %% [markdown]
 # ## 3. See why one question proves nothing
@@ -158,9 +159,8 @@ for name, sign in (("got better", 1), ("no change", 0), ("got worse", -1)):
     print(f"{name}: {(change == sign).mean():.2f} of the questions")
 
 # %% [markdown]
-# These three questions suggest that strict accuracy rose from 0 to 1. On all 200 questions,
-# it rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and
-# {{(change == 0).mean():.0%}} of the questions show no change.
+# These three questions suggest that strict accuracy rose from 0 to 1. On all 200 questions, it rose from
+# {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and {{(change == 0).mean():.0%}} of the questions show no change.
 #
 # Next, draw five random questions a thousand times, for this gain and for the change from the first seed to the
 # second.
@@ -184,16 +184,15 @@ print(f"five questions, better: {(five > 0).mean():.2f} of the draws")
 print(f"five questions, worse: {(five < 0).mean():.2f} of the draws")
 
 # %% [markdown]
-# In 95 of 100 draws, five questions show a gain between {{low:.2f}} and {{high:.2f}}. Between two seeds, most draws show
-# no difference, {{(five > 0).mean():.0%}} favor the second seed, and {{(five < 0).mean():.0%}} favor the first.
-#
-# **One question shows what can happen, not how often it happens.**
+# In 95 of 100 draws, five questions show a gain between {{low:.2f}} and {{high:.2f}}. Between two seeds,
+# {{(five > 0).mean():.0%}} of the draws favor the second seed, and {{(five < 0).mean():.0%}} favor the first. One question shows
+# what can happen, not how often it happens.
 
 # %% [markdown]
 # ## 4. Put an interval around a rate
 #
-# A rate on `n` prompts is only an estimate of the *true rate* on all such prompts. In about 95 of 100 such
-# experiments, a 95% interval contains the true rate. scipy computes Wilson's interval.
+# A rate on `n` prompts is only an estimate of the *true rate* on all such prompts. A 95% interval contains the true rate
+# in about 95 of 100 such experiments. scipy computes Wilson's interval.
 
 # %% tags=["nbval-check-output"]
 from scipy.stats import binomtest
@@ -210,16 +209,14 @@ print(rate(0, 20))
 
 # %% [markdown]
 # The first five lines are all 80%. With 10 prompts, the true rate may be as low as 49%. With 200 prompts, the interval
-# is 11 percentage points wide, and with 800 half as wide. And 0 of 20 does not mean never, because the true rate may
-# be 16%.
-#
-# **Four times as many prompts halve the interval.**
+# is 11 percentage points wide, and four times as many prompts halve it. And 0 of 20 does not mean never: the true rate
+# may be 16%.
 
 # %% [markdown]
 # ## 5. Compare each prompt with itself
 #
 # A [*paired test*](../docs/evaluation.md) looks only at prompts whose result changed between before and after. If
-# training had no effect, each of them would get better or worse like a coin toss. *McNemar's test* (1947) computes the
+# training had no effect, each of them would get better or worse like a coin toss. *McNemar's test* computes the
 # probability of such tosses. Try it on six changed prompts, and then on the trained policy with `compare`.
 
 # %%
@@ -232,8 +229,8 @@ print(comparison)  # section 7 explains the gain from format
 
 # %% [markdown]
 # `p` is the probability of a change at least this large, in either direction, if only chance is at work. For six equal
-# tosses, it is 2/64, or 0.031. This course reports a change only if p is below 0.05 **and** the interval of the change
-# excludes zero. That interval is a *paired bootstrap*, which draws 200 prompts with replacement, 9,999 times.
+# tosses, it is 2/64, or 0.03. This course reports a change only if p is below 0.05 **and** the interval of the change
+# excludes zero. (That interval is a *paired bootstrap*: it draws 200 prompts with replacement, 9,999 times.)
 #
 # How many prompts do you need? Count how often the test finds the change in 500 random subsets of each size.
 
@@ -254,8 +251,8 @@ for n in (5, 10, 20, 50, 200):
 
 # %% [markdown]
 # Five prompts can never show a change, because even five of five has p = 0.06. Twenty prompts nearly always show a
-# gain as large as this one. Even all 200 do not separate the two seeds. That does not prove them equal, because a
-# small difference may need a thousand prompts (exercise 2).
+# gain as large as this one. Even all 200 do not separate the two seeds. That does not prove them equal: to tell 0.80
+# from 0.85 with unpaired prompts, each side needs about 900 (`7.85*(a*(1-a)+b*(1-b))/(a-b)**2`).
 #
 # **Ask the same prompts before and after, then test those that changed.**
 
@@ -283,19 +280,23 @@ for _ in range(1000):
 print(f"false alarms: {alarms} of 1000")
 
 # %% [markdown]
-# The model is the same, but {{nothing.better + nothing.worse}} of {{again.n}} results changed, because each answer is one
-# random sample. They changed in both directions, so the test reports no change. In 1000 such comparisons it raised
-# {{alarms}} false alarms. An exact test raises at most 50 on average.
+# <details><summary>After you have guessed</summary>
 #
-# **Count your comparisons: one in twenty may look like a success by chance.**
+# In 1,000 comparisons of the model with itself, the test raised {{alarms}} false alarms. An exact test raises at most 50 on
+# average. In the first comparison, {{nothing.better + nothing.worse}} of {{again.n}} results changed, because each answer is one
+# random sample. But about as many got better as got worse, so the test reports no change.
+# </details>
+
+# %% [markdown]
+# A false alarm is rare, not impossible. So count your comparisons: try twenty changes that do nothing, and one may look
+# like a success. (It will be the one that somebody writes up.)
 
 # %% [markdown]
 # ## 7. Separate format from arithmetic
 #
-# Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain of
-# {{comparison.difference.value:.2f}} with Kitagawa's formula (1955): {{comparison.format_part.value:.2f}} came from the
-# format and {{comparison.answer_part.value:.2f}} from correctness. But the second part compares
-# {{before.format.hits}} formatted answers before with {{after.format.hits}} after, to different prompts. So check the
+# Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain:
+# {{comparison.format_part.value:.2f}} came from the format and {{comparison.answer_part.value:.2f}} from correctness. But the second
+# part compares {{before.format.hits}} formatted answers before with {{after.format.hits}} after, to different prompts. So check the
 # arithmetic alone. Is the *last number* of an answer the sum, in any format? `paired_change` runs the paired test and
 # the bootstrap on any score.
 
@@ -322,10 +323,9 @@ for kind in ("no carry", "carry"):  # as in 15 + 22 and in 15 + 27
 show_changes(gains, "Gains in format and arithmetic")
 
 # %% [markdown]
-# The figure shows the change in each rate: {{gains['format'].estimate.value:.2f}} for the format. Sums without a carry
-# were nearly always correct before training, so GRPO taught only their format. Accuracy on sums with a carry rose from
-# {{old[rows].mean():.0%}} to {{new[rows].mean():.0%}}, a gain in arithmetic. The base model already solved some, so GRPO
-# could reinforce them.
+# Sums without a carry were nearly always correct before training, so GRPO taught only their format. Accuracy on sums with
+# a carry rose from {{old[rows].mean():.0%}} to {{new[rows].mean():.0%}}, a gain in arithmetic. The base model already solved
+# some, so GRPO could reinforce them.
 #
 # **Report the format and the answers separately.**
 
@@ -348,24 +348,20 @@ print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 
 # %% [markdown]
 # pass@1 rose from {{samples_before.pass_at_k(1).value:.2f}} to {{samples_after.pass_at_k(1).value:.2f}}, but pass@16 only
-# from {{samples_before.pass_at_k(16).value:.2f}} to {{samples_after.pass_at_k(16).value:.2f}}. (These are the first 100
-# prompts. With one sample for each of 200 prompts, accuracy was {{before.accuracy.value:.2f}}. Sampling error alone can
-# explain the difference.) The base model could already solve almost every prompt
-# in 16 attempts, and training made it reliable. Whether GRPO can also add ability is debated. Yue et al. (arXiv
-# 2504.13837) find that with many attempts, base models solve more than the models trained from them. ProRL (arXiv
-# 2505.24864) reports that after more than 2,000 steps, a model solves problems that its base never solves.
+# from {{samples_before.pass_at_k(16).value:.2f}} to {{samples_after.pass_at_k(16).value:.2f}}. The base model could already solve
+# almost every prompt in 16 attempts, and training made it reliable. Whether GRPO can also add ability is
+# [debated](../docs/map.md#passk-in-both-directions).
 #
 # A vote lifts the base model to {{samples_before.majority().value:.2f}}. One sample of the trained policy is better, at a
 # sixteenth of the cost. The greedy answers of the base model all lack the tags, so their accuracy is
-# {{before.greedy_accuracy.value:.0f}} and the greedy gain looks larger.
-#
-# **Report the decoding that your users will use.**
+# {{before.greedy_accuracy.value:.0f}} and the greedy gain looks larger. Report the decoding that your users will use.
 
 # %% [markdown]
 # ## 9. Look for losses elsewhere
 #
 # Training on one task can damage another. `other_tasks` asks the same sums without the system prompt and in two other
-# wordings, three-digit sums, and two tasks that the tiny model learned earlier. Each question gets four answers.
+# wordings, three-digit sums, and two tasks that the tiny model learned earlier. Each question gets four answers. Which
+# of the six do you expect to get better, and which worse?
 
 # %%
 from grpo_utils import generate_samples, other_tasks
@@ -386,15 +382,16 @@ for name, task in other_tasks(some_rows, SEED).items():
 show_changes(elsewhere, "Changes on other questions")
 
 # %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
 # - **No system prompt**: the gain carries over.
 # - **Other words**: it carries over in part. "What is the sum of" rose only from {{levels["'the sum of'"]}}.
 # - **Three digits**: no answer was correct before or after.
-# - **Facts** got worse, from {{levels['facts']}}.
-# - **JSON** went from {{levels['JSON']}}, but the paired test shows no change (p = {{elsewhere['JSON'].p_value:.3f}}).
-#
-# With six tests, about one table in four shows at least one change by chance (`1-0.95**6`), so ask more questions before
-# you believe a p just below 0.05.
-#
+# - **Facts** got worse, from {{levels['facts']}}. Nobody trained on facts.
+# - **JSON** went from {{levels['JSON']}}, but the paired test shows no change.
+# </details>
+
+# %% [markdown]
 # **Evaluate what you did not train, because losses appear there.**
 
 # %% [markdown]
@@ -421,11 +418,9 @@ for i, j in ((0, 1), (0, 2), (1, 2)):
 show_changes(pairs, "Changes between seeds")
 
 # %% [markdown]
-# The interval over three seeds (Student's t) is wide, but excludes zero. The intervals of the changes in the
-# figure reach from {{min(c.estimate.low for c in pairs.values()):+.2f}} to
-# {{max(c.estimate.high for c in pairs.values()):+.2f}}. They cover the sampling of prompts and answers, but not the variation
-# between training runs, which can be much larger: three seeds of one setting had accuracies from 0.685 to 0.930 after ten
-# steps ([settings](../docs/settings.md#num_generations)). So compare settings over several seeds.
+# The interval over three seeds is wide, but excludes zero, and the figure shows no difference between seeds. Runs can
+# differ much more: three seeds of one setting had accuracies from 0.69 to 0.93 after ten steps
+# ([settings](../docs/settings.md#num_generations)). So compare settings over several seeds, and report all of them.
 #
 # The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model come from
 # 16 checkpoints.
@@ -436,15 +431,13 @@ print(f"average: {accuracies.mean():.3f}")
 print(f"the best: {accuracies.max():.3f}")
 
 # %% [markdown]
-# All 16 are the same model, so the {{accuracies.max():.2f}} is luck. Choose a checkpoint on one set of held-out rows (*validation* rows).
-# Then evaluate it once on another (*test* rows).
-#
-# **Fix the seeds in advance and report all of them.**
+# All 16 are the same model, so the {{accuracies.max():.2f}} is luck. Choose a checkpoint on one set of held-out rows
+# (*validation* rows). Then evaluate it once on another (*test* rows).
 
 # %% [markdown]
 # ## 11. Write the report
 #
-# Generate it, so that every number is from this run.
+# Generate it, so that every number is from this run. A good report also says what got worse and what was not shown.
 
 # %%
 worse = [name for name, c in elsewhere.items() if c.verdict == "got worse"]
@@ -458,9 +451,6 @@ print("Got worse elsewhere:", ", ".join(worse) or "nothing shown")
 print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 
 # %% [markdown]
-# **A good report also says what got worse and what was not shown.**
-
-# %% [markdown]
 # ## 12. Cheat sheet
 #
 # | symptom | check | fix |
@@ -468,11 +458,10 @@ print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 # | one better answer | How many prompts were asked? | evaluate the same 200 before and after |
 # | p just below 0.05 | How many comparisons were made? | evaluate new prompts |
 # | sudden gain | Are more answers correct in any format? | report format and answers separately |
-# | gain on the trained task | What happened to other tasks? | report losses |
 # | small gain from a new setting | How much do seeds differ? | train three seeds of each |
 # | one very good checkpoint | Which rows was it chosen on? | evaluate it on test rows |
 #
-# **Unless the paired test and the interval of the change both show an improvement, write "no improvement shown".**
+# Unless the paired test and the interval of the change both show an improvement, write "no improvement shown".
 
 # %% [markdown]
 # ## 13. Exercises

@@ -1,13 +1,14 @@
 # %% [markdown]
-# # 10 · Thinking models
+# # 10 · Tags, templates and limits
 #
-# 133 of 200 completions have the right form. TRL's format reward pays 0 for every one.
+# {{sum(with_tag):.0f}} of 200 completions have the right form. TRL's format reward pays 0 for every one.
 #
-# You will be able to decide whether your model should think, see what a chat template writes before the model's
-# first token, reward thoughts in all three shapes that TRL passes to a reward, and choose a length limit for them.
+# **Guess first:** the completions are fine, and so is the reward's code. Where is the fault?
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
-# the model learns (section 7)?
+# You will be able to see what a chat template writes before the model's first token, reward thoughts in every shape
+# that TRL passes to a reward, and choose a length limit for them.
+#
+# You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.1 GB of memory.
 #
@@ -38,10 +39,10 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 
 # %% [markdown]
-# ## 2. Read a thought
+# ## 2. See what a thought costs
 #
-# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. We wrote the following
-# completion for the question "What is 1 + 1, in short?" in the manner of a small thinking model.
+# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. We wrote this
+# completion for "What is 1 + 1, in short?" in the manner of a small thinking model:
 
 # %% tags=["nbval-check-output"]
 import textwrap
@@ -52,42 +53,30 @@ for line in THOUGHT.splitlines():
     print(textwrap.fill(line, 79))
 
 # %% [markdown]
-# For a real one, open
-# [`ch02/05_use_model/README.md`](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch02/05_use_model/README.md)
-# in Sebastian Raschka's *Reasoning from Scratch* (Apache-2.0), where Qwen3-0.6B answers nearly the same question. That
-# completion has 198 tokens, and 190 of them are the thought. (We counted with the vocabulary of Qwen's tokenizer. The
-# page's own time and speed, 8.27 seconds at 23 tokens per second, give 190 to 198 tokens.) The model states the result
-# early, and spends most of the other tokens on how to say it.
-#
-# Why think at all? A model spends about the same computation on each token. A thought gives it more computation before
-# it has to answer, and a chance to correct itself. This helps with hard questions. The same project measured
-# [Qwen3-0.6B on
-# MATH-500](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch06/02_rlvr_grpo_scripts_intro/README.md), which
-# has 500 competition problems. Completions of more than 2,048 tokens were cut off:
+# A thought buys accuracy with tokens. On the 500 competition problems of MATH-500, Qwen3-0.6B bought this much:
 #
 # | model | correct | mean tokens per completion |
 # |---|---|---|
 # | base model | 15.2% | 79 |
+# | base model, 50 steps of GRPO | 47.4% | 586 |
 # | thinking model | 48.2% | 1,370 |
-# | base model after 50 steps of GRPO, at most 512 tokens in training | 47.4% | 586 |
 #
-# The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. (It is
-# the base model after more training by Qwen, so thinking may not be the only cause.) In the third row, GRPO brings the
-# base model almost as far with less than half of the tokens. This row is the best of eight GRPO checkpoints on the
-# page. Six of the others reach 33 to 46%, and one collapsed to 0.4%.
+# The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. GRPO
+# brings the base model almost as far with less than half of the tokens.
 #
-# **A thought buys accuracy with tokens, so compare what it buys with what it costs.**
+# <details><summary>Evidence</summary>
+#
+# We did not measure these numbers. They are from Sebastian Raschka's [Reasoning from
+# Scratch](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch06/02_rlvr_grpo_scripts_intro/README.md). Completions
+# of more than 2,048 tokens were cut off. The GRPO run had a limit of 512 tokens, and is the best of eight checkpoints on the
+# page. Six of the others reach 33 to 46%, and one collapsed to 0.4%. The thinking model is the base model after more training
+# by Qwen, so thinking may not be the only cause.
+# </details>
 
 # %% [markdown]
-# ## 3. Decide whether your model should think
+# ## 3. See what fits on a T4
 #
-# Real thoughts are long. A model card reports [1,399 tokens on average](../docs/models.md#thinking-on-or-off) for
-# Qwen3-1.7B on GSM8K, thought and answer together. [Qwen's own
-# examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768 new tokens.
-#
-# What fits on a T4? The preflight estimates memory and time from the shape of a model. The next cell does so for
-# Qwen3-1.7B with the settings of the course's T4 profile. Each step learns from 32 completions, which TRL samples
-# together by default. With `steps_per_generation=1`, it samples 8 at a time, which needs less memory.
+# The preflight estimates memory and time from the shape of a model, here Qwen3-1.7B with the course's T4 profile:
 
 # %% tags=["nbval-check-output"]
 from grpo_check import preflight
@@ -119,50 +108,15 @@ for limit, rounds in [(256, 4), (512, 4), (2048, 4), (2048, 1)]:
     print(f"{minutes[case]:4.1f} minutes per step")
 
 # %% [markdown]
-# A T4 has 14.6 GiB. By this estimate, the profile's limit of 256 fits: it needs at most {{high[256, 32]:.1f}} GiB, and 60 steps
-# take {{60 * minutes[256, 32]:.0f}} minutes. A limit of 2,048 needs between {{low[2048, 32]:.0f}} and
-# {{high[2048, 32]:.0f}} GiB, so it may not fit, and 60 steps would take {{minutes[2048, 32]:.0f}} hours. If TRL samples 8
-# completions at a time, it fits, but 60 steps would take {{minutes[2048, 8]:.0f}} hours. So on a T4, turn thinking off. (The
-# estimate assumes that every completion runs to its limit. [Nobody has run this course on a T4](../docs/gpu.md).)
-#
-# | | turn thinking off | leave thinking on |
-# |---|---|---|
-# | the task | short answers, or the model solves it without a thought | hard questions, and the thought is what you train |
-# | `max_completion_length` | 256 to 512 | 2,048 or more |
-# | rewards | read the whole completion | read what follows `</think>` |
-#
-# **Choose `enable_thinking` once, and pass it everywhere.** A model that was trained without thoughts and is then
-# served with them answers prompts that it never saw in training. Pass `THINKING = {"enable_thinking": False}` in
-# these places:
-#
-# | where | how |
-# |---|---|
-# | training | `GRPOConfig(chat_template_kwargs=THINKING)` |
-# | evaluation | `evaluate(…, chat_template_kwargs=THINKING)` |
-# | serving | `pipeline(…)(messages, tokenizer_encode_kwargs=THINKING)`, or `chat_template_kwargs` in a request to vLLM |
-#
-# **Keep TRL's sampling settings in training.** Qwen's documentation (linked above) recommends other settings for
-# Qwen3:
-#
-# | | `temperature` | `top_p` | `top_k` |
-# |---|---|---|---|
-# | Qwen3 with thinking | 0.6 | 0.95 | 20 |
-# | Qwen3 without | 0.7 | 0.8 | 20 |
-# | GRPO in TRL, by default | 1.0 | 1.0 | 0 (off) |
-#
-# Qwen's settings are meant for answering users. In GRPO, the rewards of a group must differ. Start at 1.0, TRL's
-# default, which samples from the distribution that is trained. If hardly any completion earns a reward at 1.0, a
-# lower temperature can help ([lesson 14](14_real_model.ipynb)). TRL's loss takes the temperature into account, but
-# not `top_p` and `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the sampling settings of training. If you
-# serve with other settings, evaluate with those as well. Qwen warns against greedy decoding of a thinking model,
-# because it may repeat itself without end.
+# A T4 has 14.6 GiB. A limit of 256 tokens fits, and one of 2,048, which thoughts need, may not. So turn thinking off on a
+# T4. [Models](../docs/models.md#thinking-on-or-off) says how, and when to leave it on.
 
 # %% [markdown]
 # ## 4. See what a template writes before the completion
 #
-# The rest of this lesson trains the tiny model. It writes its thoughts between `<reasoning>` and `</reasoning>`, so
-# `thinking_tokenizer` renames these two tokens to `<think>` and `</think>`. (A real thinking model does not need this.)
-# The rows are lesson 03's addition problems, with the new tags in the system prompt.
+# Your tiny model writes its thoughts between `<reasoning>` and `</reasoning>`, so `thinking_tokenizer` renames these two
+# tokens to `<think>` and `</think>`. (A real thinking model does not need this.) The rows are lesson 03's addition
+# problems, with the new tags in the system prompt.
 
 # %% tags=["nbval-check-output"]
 from datasets import Dataset
@@ -186,9 +140,9 @@ print(test_rows[0]["prompt"][0]["content"])
 
 # %% [markdown]
 # A *chat template* turns messages into the text that the model reads. This text ends with the start of the model's
-# turn, and the templates of many thinking models add a tag there. The tag is *prefilled*: it looks like the model's
-# own word, but it is part of the prompt. TRL ships the chat templates of known models. The next cell renders four of
-# them and prints what follows the question, first by default and then with `enable_thinking` on and off.
+# turn, and many templates add a tag there. The tag is *prefilled*: it looks like the model's own word, but it is part
+# of the prompt. TRL ships the chat templates of known models. The next cell renders four of them and prints what
+# follows the question, first by default and then with `enable_thinking` on and off.
 
 # %% tags=["nbval-check-output"]
 from pathlib import Path
@@ -219,17 +173,15 @@ for name in "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill":
 # %% [markdown]
 # There are three cases:
 #
-# - **Nothing:** the prompt ends with `assistant\n`, and the model writes both tags itself. Qwen3 does this by
-#   default.
+# - **Nothing:** the prompt ends with `assistant\n`, and the model writes both tags itself. Qwen3 does this by default.
 # - **Open:** the prompt ends with `<think>\n`. The completion starts inside the thought, so it contains `</think>` but
 #   not `<think>`. Qwen3.5 from 4B (`qwen3_5_think`) does this by default. DeepSeek-R1's distilled models always do,
-#   because their template ignores `enable_thinking` without a warning.
+#   because their template silently ignores `enable_thinking`.
 # - **Closed:** the prompt ends with `<think>\n\n</think>\n\n`. Thinking is off, and the completion contains neither
 #   tag. Qwen3.5 up to 2B (`qwen3_5_nothink`) does this by default.
 #
-# Gemma 4 and GPT-OSS mark their thoughts with other tags, which this lesson does not cover.
-#
-# **Render one prompt with your own tokenizer, and read its end before you choose a reward.**
+# Choose `enable_thinking` once, and pass it in training, evaluation and serving. A model that was trained without
+# thoughts and is then served with them answers prompts that it never saw.
 
 # %% [markdown]
 # ## 5. Find out why the format reward stays 0
@@ -244,7 +196,7 @@ text = tokenizer.apply_chat_template(
 print(repr(text))
 
 # %% [markdown]
-# The untrained model completes the held-out prompts. `generate` calls transformers' `policy.generate`.
+# The untrained model completes the held-out prompts.
 
 # %%
 import torch
@@ -280,11 +232,17 @@ print(f"mean score of what was sampled:        {sum(sampled) / 200:.2f}")
 print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 
 # %% [markdown]
-# {{sum(with_tag):.0f}} of the 200 completions are well-formed, and all of them score 0. TRL's pattern starts with
-# `^<think>`, but a reward gets only the sampled tokens, and the tag is in the prompt. A user [reported
-# this](https://github.com/huggingface/trl/issues/6966) in 2026.
+# <details><summary>After you have guessed</summary>
 #
-# The [preflight](../grpo_check/docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
+# The fault is between the two. TRL's pattern starts with `^<think>`, but a reward gets only the sampled tokens, and the
+# tag is in the prompt. {{sum(with_tag):.0f}} of the 200 completions are well-formed, and all of them score 0. A user
+# [reported this](https://github.com/huggingface/trl/issues/6966) in 2026: the model did nothing wrong, and was paid
+# nothing for it.
+# </details>
+
+# %% [markdown]
+# The [preflight](../grpo_check/docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards
+# before you train:
 
 # %% tags=["nbval-check-output"]
 from trl import GRPOConfig
@@ -306,9 +264,9 @@ print(*[f for f in report.findings if f.code == "prefilled_think"])
 #
 # Thoughts reach a reward in three shapes. You have seen two: with both tags, and with the closing tag alone. In the
 # third shape, TRL has already separated the thought from the answer. It does this if the tokenizer has a
-# `response_template`, which describes how to take a model's turn apart. TRL sets one for known models when you train
-# with `tools`. The next cell takes a completion apart with TRL's `response_template` for Qwen3. `prefix` is the part
-# of the model's turn that the prompt already contains, here nothing.
+# `response_template`, which TRL sets for known models when you train with `tools`. The next cell takes a completion
+# apart with TRL's `response_template` for Qwen3. `prefix` is the part of the model's turn that the prompt already
+# contains, here nothing.
 
 # %% tags=["nbval-check-output"]
 from trl.chat_template_utils import qwen3_template
@@ -323,8 +281,7 @@ print(parsed)
 # The thought is in `reasoning_content`, and `content` has no thinking tag.
 #
 # `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`. Without a closed thought, it
-# returns `None`. Try it on the thought of section 2: once whole, and once cut off after the third sentence, as a limit
-# that is too low would cut it:
+# returns `None`, as for the thought of section 2 if a limit cuts it off after the third sentence:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils.rewards import AnswerReward, split_thinking
@@ -377,14 +334,17 @@ for strict, tolerant, (message,) in zip(*scores, SHAPES):
 
 # %% [markdown]
 # The first three completions are correct, and the strict reward pays only the first. The last three must earn nothing:
-# one never closes its thought, one has an empty thought, and one has no answer.
+# one never closes its thought, one has an empty thought, and one has no answer. Pay only for an answer that comes after
+# a closed thought. A reward that reads the last number of a completion also pays for an unfinished thought, which a user
+# would not see.
 #
 # **Test a reward on what TRL passes to it, in all three shapes.**
 
 # %% [markdown]
 # ## 7. Train with both rewards
 #
-# Two runs differ only in the reward. The strict run also logs the tolerant reward, with weight 0.
+# Two runs differ only in the reward. The strict run also logs the tolerant reward, with weight 0. Will completions get
+# longer or shorter while the model learns?
 
 # %%
 import tempfile
@@ -441,10 +401,8 @@ print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 # %% [markdown]
 # The left panel shows the tolerant reward, which the strict run only logs. It clearly rises only in the tolerant run.
 # The strict reward paid something in {{paid}} of the {{run.steps}} steps, because a completion opened a second
-# thought. In all other steps, every completion earned 0, so the policy had nothing to learn from.
-#
-# The right panel shows the mean length. It grew from {{tokens[0]:.1f}} to {{tokens[-1]:.1f}} tokens in the tolerant
-# run. Why?
+# thought. In all other steps, the policy had nothing to learn from. The right panel shows the mean length. What
+# changed?
 
 # %%
 from grpo_utils import paired_change
@@ -474,15 +432,18 @@ print("change:", gain)
 print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 # %% [markdown]
-# The share of correct answers rose from {{sum(scores['untrained']) / 200:.3f}} to {{sum(scores['tolerant']) / 200:.3f}}
-# (95% interval of the change: {{gain.estimate.low:.3f}} to {{gain.estimate.high:.3f}}). The second completion printed
-# above adds digit by digit. The untrained model did so in {{len(digitwise['untrained'])}} completions, and
-# {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other {{200 - len(digitwise['untrained'])}}
-# completions, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding digit by
-# digit more likely. The trained model does it in {{len(digitwise['tolerant'])}} completions, and it needs more tokens.
+# <details><summary>After you have guessed</summary>
 #
-# **Thoughts get longer if longer thoughts earn more.** This is one run of a toy model with one seed: the growth from
-# {{tokens[0]:.0f}} to {{tokens[-1]:.0f}} tokens says nothing about how much the thoughts of a real model grow.
+# Completions got longer, from {{tokens[0]:.0f}} to {{tokens[-1]:.0f}} tokens in training, because longer ones earn more. The
+# second completion printed above adds digit by digit, which needs more tokens. The untrained model did so in
+# {{len(digitwise['untrained'])}} completions, and {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other
+# {{200 - len(digitwise['untrained'])}}, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding
+# digit by digit more likely: the trained model does it in {{len(digitwise['tolerant'])}} completions. The share of correct
+# answers rose from 107 to 194 of 200.
+# </details>
+
+# %% [markdown]
+# The thoughts of a real model can grow much more, so leave room for them.
 
 # %% [markdown]
 # ## 8. Choose a limit for thoughts
@@ -515,24 +476,22 @@ for kind, pattern in shortest.items():
     print(f"shortest correct completion {kind}: {shortest[kind]} tokens")
 
 # %% [markdown]
-# A limit of 18 tokens truncates {{over(18, 'untrained'):.0%}} of the untrained model's completions, but
-# {{over(18, 'tolerant'):.0%}} of the trained model's. So a limit that suits the untrained model can be too short later.
-# A user reported that the 256 tokens of TRL's quickstart truncated [97 to 99% of the
-# completions](https://github.com/huggingface/trl/issues/5697). (TRL 1.14's default is 512.)
+# A limit of 18 tokens looks fine before training: it truncates {{over(18, 'untrained'):.0%}} of the completions. After
+# training, it would truncate {{over(18, 'tolerant'):.0%}}. A user reported that the 256 tokens of TRL's quickstart truncated
+# [97 to 99% of the completions](https://github.com/huggingface/trl/issues/5697). (TRL 1.14's default is 512.)
 #
 # The shortest correct completions that add digit by digit have {{shortest['digit by digit']}} tokens, and with a carry
-# {{shortest['with a carry']}}. So a limit of 18 rules out every sum with a carry that is added this way.
+# {{shortest['with a carry']}}. So a limit of 18 forbids the carry: no sum with one can be added this way.
 #
 # **Sample with a generous limit, look at the lengths, and leave room for growth.**
 
 # %% [markdown]
 # ## 9. Punish, mask or warn
 #
-# If the limit is too short and you cannot raise it, there are three ways to treat the completions that it truncates:
+# If you cannot raise a limit that is too short, there are three ways to treat the completions that it truncates:
 #
-# - **Punish:** change nothing. TRL scores a truncated completion like any other. `tolerant_reward` finds no answer in
-#   it and pays 0, so the policy learns to avoid truncated completions. This depends on the reward: a reward with
-#   partial credit would pay for the part that is there.
+# - **Punish:** change nothing. `tolerant_reward` finds no answer in a truncated completion and pays 0, so the policy
+#   learns to avoid it. A reward with partial credit would pay for the part that is there.
 # - **Mask:** set `mask_truncated_completions=True`. TRL leaves the tokens of a truncated completion out of the loss,
 #   so the policy does not learn to avoid it. The completion's reward still counts in its group's mean.
 # - **Warn:** add a penalty that grows before the limit is reached. TRL has the one from the DAPO paper, which calls a
@@ -546,12 +505,11 @@ for count in (18, 20, 22, 24):
     print(f"{count} tokens: {overlong(completion_ids=[[0] * count])[0]:.2f}")
 
 # %% [markdown]
-# The penalty is a reward function. It is 0 up to 18 tokens and falls to -1 at 24.
-# `reward_funcs=[tolerant_reward, overlong]` adds it to ours, with a limit of 24 or more. Like the first way, it lowers
-# the reward of long completions, but it still pays a correct answer of 20 tokens more than a wrong one.
+# The penalty is a reward function. It is 0 up to 18 tokens and falls to -1 at 24, so a correct answer of 20 tokens
+# still earns more than a wrong one.
 #
 # The next cell trains with the first two ways and a limit of 18, which section 8 found too short. The limit of the
-# tolerant run was 32.
+# tolerant run was 32. Which of the two will keep its longer thoughts?
 
 # %%
 TIGHT = dict(max_completion_length=18)
@@ -575,68 +533,31 @@ for old, new in PAIRS:
     print(f"{old} to {new}:", changes[old, new])
 
 # %% [markdown]
-# Compared with the tolerant run, the share of correct answers is lower by
-# {{-changes['tolerant', 'punished'].estimate.value:.3f}} with punishment and by
-# {{-changes['tolerant', 'masked'].estimate.value:.3f}} with masking. (All rates are from completions of up to 64
-# tokens.) Adding digit by digit with a carry needs {{shortest['with a carry']}} tokens or more, and the limit of 18
-# truncates it. So these runs add digit by digit in only {{len(digitwise['punished'])}} and {{len(digitwise['masked'])}}
-# completions.
+# <details><summary>After you have guessed</summary>
 #
-# The share of correct answers with masking minus the share with punishment is
-# {{changes['punished', 'masked'].estimate.value:.3f}}. Do not judge this by whether the intervals of the two rates
-# overlap: both runs answered the same questions, so use the paired test ([lesson 06](06_evaluation.ipynb)): p =
-# {{changes['punished', 'masked'].p_value:.3f}}. Each is a single run with one seed, and another seed can reverse the
-# order.
+# Masking keeps more of them: {{len(digitwise['masked'])}} completions add digit by digit, and only
+# {{len(digitwise['punished'])}} with punishment. But a carry does not fit, so neither run can reinforce it. Of 200 answers, the
+# masked run has 25 fewer correct than the tolerant run, and the punished run 38.
 #
-# The right panel shows how the two differ. When truncated completions were punished, they became rare: `clipped_ratio`
-# fell from {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}, and the mean
-# length on the held-out prompts from {{lengths['untrained']:.1f}} to {{lengths['punished']:.1f}} tokens. When they were
-# masked, `clipped_ratio` ended at {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked
-# completions down.
-#
-# The loss can change lengths, too: with `loss_type="grpo"`, a token of a short completion counts more. This favors
-# short correct answers, and punishes long incorrect ones less ([lesson 13](13_when_the_log_lies.ipynb)). TRL's default,
-# `"dapo"`, weighs all tokens equally.
-#
-# **Raise the limit if you can. If you cannot, compare masking and punishing with several seeds: masking does not push
-# long thoughts down, but it cannot reinforce them either.**
+# The right panel shows how the two differ. Punished, truncated completions became rare: `clipped_ratio` fell from
+# {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}. Masked, it ended at
+# {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked completions down.
+# </details>
 
 # %% [markdown]
-# ## 10. Find thoughts that never close
+# Raise the limit if you can. If you cannot, compare masking and punishing with several seeds: masking does not push long
+# thoughts down, but it cannot reinforce them either. The loss can change lengths, too: `loss_type="grpo"` favors short
+# correct answers ([lesson 13](13_when_the_log_lies.ipynb)).
 #
-# A thought can also end without `</think>` and without being truncated. The real model of section 2 did this when it
-# was asked a second question. On the page linked in section 2, its next completion has no `</think>` and no answer.
-# It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, far below its limit of 2,048.
+# <details><summary>Evidence</summary>
 #
-# Many of the tiny model's untrained completions ended without `</think>`, too. Some rewards take a completion's last
-# number as its answer. How often is that number correct? And what would such a reward pay for the thought that
-# section 6 cut off?
-
-# %%
-closed, last_right = {}, {}
-print(f"{'':10}closed  last number correct")
-for name, completions in texts.items():
-    closed[name] = sum("</think>" in text for text in completions) / 200
-    last = [re.findall(r"\d+", text)[-1:] for text in completions]
-    same = [n == [gold] for n, gold in zip(last, test_rows["answer"])]
-    last_right[name] = sum(same) / 200
-    print(f"{name:10}{closed[name]:6.0%}{last_right[name]:21.0%}")
-print(
-    "last number of the thought that was cut off:", re.findall(r"\d+", cut)[-1]
-)
+# All rates are from completions of up to 64 tokens, with one run of each kind. The two tight runs answered the same
+# questions, so compare them with the paired test ([lesson 06](06_evaluation.ipynb)) and not by whether their intervals
+# overlap: p = {{changes['punished', 'masked'].p_value:.3f}}. Another seed can reverse their order.
+# </details>
 
 # %% [markdown]
-# The untrained model closed only {{closed['untrained']:.0%}} of its thoughts. The others ended by themselves (with a
-# limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
-# close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
-# `tolerant_reward` paid for only {{sum(scores['untrained']) / 200:.1%}}. The difference consists of answers inside
-# unclosed thoughts, which a user would not see. The thought that was cut off also ends in the correct number. After
-# training with `tolerant_reward`, each run closed at least {{min(closed[name] for name in logs):.0%}} of its thoughts.
-#
-# **Pay only for an answer that comes after a closed thought.**
-
-# %% [markdown]
-# ## 11. Cheat sheet
+# ## 10. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
@@ -648,11 +569,9 @@ print(
 # | `completions/clipped_ratio` near 1 | How long are completions with a generous limit? | raise `max_completion_length` |
 # | shorter and shorter completions | Are long completions truncated or punished? | raise the limit, or mask truncated completions |
 # | thoughts that never close, `clipped_ratio` near 0 | Is an answer without `</think>` paid? | pay only for an answer after the thought |
-#
-# **Look at the end of the prompt, at one raw completion and at `clipped_ratio`.**
 
 # %% [markdown]
-# ## 12. Exercises
+# ## 11. Exercises
 #
 # **Exercise 1.** Write `starts_inside(prompt)`, which returns `True` if the completion after this rendered prompt
 # starts inside a thought, and `False` otherwise.

@@ -16,7 +16,7 @@ LESSONS = {
     "07 Export": "50–60",
     "08 GRPO by hand": "60–75",
     "09 SFT, then GRPO": "55–65",
-    "10 Thinking models": "55–65",
+    "10 Tags, templates and limits": "55–65",
     "11 Own data and a judge": "60–70",
     "12 Tools and turns": "60–70",
     "13 When the log lies": "55–65",
