@@ -129,21 +129,6 @@ def line(rows: list[dict], arm: str) -> str:
     return f"| {arm} | {reward} | {' | '.join(rates)} | {change} |"
 
 
-def short_table(stored: dict) -> str:
-    """The table of the lesson: accuracy with each seed, and pass@k for the smallest and the largest k."""
-    rows = stored["rows"]
-    lines = [
-        "| reward | sampled accuracy of five seeds | greedy accuracy | pass@1 | pass@32 |",
-        "|---|---|---|---|---|",
-    ]
-    for arm in REWARDS:
-        rates = [", ".join(f"{rate:.2f}" for rate in of(rows, arm, key)) for key in ("sampled", "greedy")]
-        lines.append(
-            f"| {arm} | {' | '.join(rates)} | {passed(rows, arm, KS[0]):.2f} | {passed(rows, arm, KS[-1]):.2f} |"
-        )
-    return "\n".join(lines)
-
-
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]

@@ -285,19 +285,6 @@ def table(rows: list[dict], case: str) -> str:
 """
 
 
-def short_table(stored: dict, case: str) -> str:
-    """A case as the lesson has it: accuracy by steps, CPU seconds, and the difference to the teacher."""
-    rows = stored["rows"]
-    lines = [f"| {' | '.join(['', *(f'{step} steps' for step in STEPS), 'CPU seconds', 'minus its teacher'])} |"]
-    lines += [f"|---|{'---|' * len(STEPS)}---|---|"]
-    for arm in arms_of(case):
-        rates = [f"{fmean(at(rows, case, arm, step)):.2f}" for step in STEPS]
-        value, low, high = against_teacher(rows, case, arm)
-        costs = f"{seconds(rows, case, arm, STEPS[-1]):.0f}"
-        lines.append(f"| {' | '.join([arm, *rates, costs, f'{value:+.2f} ({low:+.2f} to {high:+.2f})'])} |")
-    return "\n".join(lines)
-
-
 def tried(rows: list[dict], arm: str) -> str:
     """What the search found for an arm."""
     mine = [row for row in rows if row["seed"] == SEARCH_SEED and row["arm"] == arm]

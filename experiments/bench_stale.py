@@ -115,16 +115,6 @@ def seconds(rows: list[dict], name: str) -> float:
     return fmean(parts[name]) / STEPS
 
 
-def short_table(stored: dict) -> str:
-    """The table of the lesson: accuracy with each seed."""
-    rows = stored["rows"]
-    lines = ["| samples and correction | sampled accuracy of each seed | greedy accuracy |", "|---|---|---|"]
-    for arm in ARMS:
-        rates = " | ".join(rates_text(rows, arm, key, 2) for key in ("sampled", "greedy"))
-        lines.append(f"| {arm} | {rates} |")
-    return "\n".join(lines)
-
-
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]

@@ -117,10 +117,10 @@ WRONG = {
     "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
     "12.2 abs": ("12", 2, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
     "12.2 not below 0": ("12", 2, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
-    "15.1 each control limited": (
+    "15.2 divided by what was solved": (
         "15",
-        1,
-        {"due_to_reward": lambda ours, controls: ours - numpy.mean([max(gain, 0) for gain in controls])},
+        2,
+        {"lost": lambda before, after: sum(any(b) > any(a) for b, a in zip(before, after, strict=True)) / 3},
     ),
 }
 GIVEN = {"a": "sft", "b": "grpo", "c": "prompt", "d": "dpo"}

@@ -6,7 +6,7 @@ import bench_controls
 import benches
 import pytest
 from course import ROOT
-from lessons import briefly_and_in_full, run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "15_controls.ipynb"
@@ -24,9 +24,16 @@ def test_it_runs_with_the_other_family(tmp_path):
     run_other_family(LESSON, tmp_path, STEPS=2, LEAK_STEPS=2)
 
 
-def test_the_table_of_the_lesson_is_what_is_stored(book):
-    text = "\n".join(cell.source for cell in book.cells)
-    assert bench_controls.short_table(STORED) in text
+def test_the_dots_of_the_lesson_are_what_is_stored(book):
+    shown = defined_by(book, "FIVE_SEEDS = {")["FIVE_SEEDS"]
+    assert list(shown) == list(bench_controls.REWARDS)
+    for arm, rates in shown.items():
+        assert [f"{rate:.2f}" for rate in rates] == [f"{rate:.2f}" for rate in bench_controls.of(ROWS, arm, "sampled")]
+
+
+def test_a_format_reward_ends_high_with_a_seed_that_loses(printed):
+    before, after = map(float, re.search(r"^seed 1: accuracy (\S+) to (\S+)$", printed, re.MULTILINE).groups())
+    assert after < 0.1 < before and float(re.search(r"the reward ends at (\S+)", printed)[1]) > 0.9
 
 
 def test_the_results_have_what_the_bench_stored():

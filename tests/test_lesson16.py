@@ -1,12 +1,13 @@
 """Lesson 16: its tables are what the bench stored, and only a check of answers lets a student pass its teacher."""
 
 import re
+from statistics import fmean
 
 import bench_distill
 import benches
 import pytest
 from course import ROOT
-from lessons import briefly_and_in_full, run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "16_distill.ipynb"
@@ -16,8 +17,7 @@ LAST = bench_distill.STEPS[-1]
 
 
 def mean(case: str, arm: str, step: int) -> float:
-    rates = bench_distill.at(ROWS, case, arm, step)
-    return sum(rates) / len(rates)
+    return fmean(bench_distill.at(ROWS, case, arm, step))
 
 
 @briefly_and_in_full(STEPS=3, STUDENT_STEPS=3)
@@ -30,10 +30,18 @@ def test_it_runs_with_the_other_family(tmp_path):
     run_other_family(LESSON, tmp_path, STEPS=2, STUDENT_STEPS=2)
 
 
+#: The cases of the bench, as the lesson names them.
+SHOWN = {"good": "good teacher", "weak": "weak teacher", "new task": "new task"}
+
+
 @pytest.mark.parametrize("case", bench_distill.CASES)
-def test_the_tables_of_the_lesson_are_what_is_stored(book, case):
-    text = "\n".join(cell.source for cell in book.cells)
-    assert bench_distill.short_table(STORED, case) in text
+def test_the_curves_of_the_lesson_are_what_is_stored(book, case):
+    shown = defined_by(book, "BENCH = {")
+    curves = shown["BENCH"][SHOWN[case]]
+    assert list(curves) == bench_distill.arms_of(case) and shown["STEPS_SEEN"] == bench_distill.STEPS
+    for arm, rates in curves.items():
+        assert [f"{rate:.2f}" for rate in rates] == [f"{mean(case, arm, step):.2f}" for step in bench_distill.STEPS]
+    assert f"{shown['TEACHERS'][SHOWN[case]]:.2f}" == f"{fmean(bench_distill.of_teacher(ROWS, case)):.2f}"
 
 
 def test_the_results_have_what_the_bench_stored():
@@ -89,3 +97,13 @@ def test_the_lesson_shows_a_ceiling_and_how_to_pass_it(printed):
 def test_padding_rows_are_refused_and_cutting_them_changes_nothing(printed):
     assert "vocab_size 512 but the teacher model has vocab_size 520" in printed
     assert float(re.search(r"largest difference to the teacher: (\S+)", printed)[1]) < 1e-5
+
+
+def test_the_free_alternatives_stand_beside_the_gain(printed):
+    """Greedy decoding lifts the weak teacher, and the student's own correct answers teach about as much as its."""
+    sampled, greedy = map(
+        float, re.search(r"^weak teacher +(\S+) sampled +(\S+) greedy", printed, re.MULTILINE).groups()
+    )
+    assert greedy > sampled + 0.2
+    own = float(re.search(r"^predicted \S+, measured (\S+)$", printed, re.MULTILINE)[1])
+    assert abs(own - float(re.search(r"student of the weak teacher: (\S+)", printed)[1])) < 0.1

@@ -1,14 +1,17 @@
 # %% [markdown]
 # # 13 · When the log lies
 #
-# The log ends at 94%. The model that you would save is at 4%.
+# The log of this run ends at {{last["stale"]:.0%}} correct answers. The model that you would save is right in
+# {{results["stale"].accuracy.value:.0%}}.
 #
-# You will be able to measure how far your samples are from the policy that learns from them, and explain what a
-# correction does.
+# **Guess first:** both numbers count answers to questions of the same kind, sampled at the same temperature. What is
+# different: the prompts, the way of counting, or the policy?
 #
-# Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss with its ratio and clip.
+# You will be able to say whose answers a log counts, what a ratio of 1 means, and when another loss can matter.
 #
-# Your time: 55–65 minutes with exercises. *Run All* takes about 2 to 5 minutes on a CPU, and 1.0 GB of memory.
+# Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss with its ratio and its clip.
+#
+# Your time: 55–65 minutes with exercises. *Run All* takes about 2 to 4 minutes on a CPU, and 1.0 GB of memory.
 #
 # {{badges}}
 
@@ -29,7 +32,7 @@
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 16
-DELAY: int = 4  # how many steps old the stale samples are
+DELAY: int = 4  # of the runs called "stale"; section 3 explains it
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -38,31 +41,12 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 
 # %% [markdown]
-# ## 2. Know three ways to learn from another policy
+# ## 2. Read three logs that rise
 #
-# GRPO assumes that the policy that learns is the one that wrote the completions. If so, training is *on-policy*. Three
-# things break this assumption:
-#
-# | | why you would do it | in TRL |
-# |---|---|---|
-# | **reuse** | sampling is slow, so several optimizer steps learn from one round of sampling | `num_iterations` (the same samples again), `steps_per_generation` (a part of them per step) |
-# | **delay** | sampler and trainer work at the same time, so samples are some steps old, or *stale* | `AsyncGRPOConfig(max_staleness=4)`, experimental |
-# | **another sampler** | vLLM is fast, but rounds differently from the trainer; or its settings differ | `use_vllm=True` |
-#
-# We measured [reuse](../docs/results.md#four-updates-per-batch) as well. This lesson measures delay and another sampler. TRL corrects for another sampler only if that
-# sampler is vLLM, which needs a GPU, and its asynchronous trainer needs vLLM too. **So we simulate both here**, on a CPU and
-# with TRL's formulas.
-#
-# Guess before you go on. Suppose that samples come from the policy as it was 4 steps ago, the most that `max_staleness`
-# allows by default. How much accuracy does that cost?
-#
-# ## 3. Train on stale samples
-#
-# The subclass of `GRPOTrainer` below keeps a copy of the adapter from each of the last few steps. It puts the oldest copy
-# into the model while TRL samples, and puts the newest one back before TRL learns. For the ratio, the old adapter also
-# computes the log-probabilities of its samples, because only the policy that sampled them can say how likely they were.
+# Train three times with the same model, settings, seed and number of samples. *Fresh* is plain GRPO. The other two differ
+# from it in one respect each, which you will find out. (The folded cell has the trainer. It gives the answer away.)
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 from collections import deque
 
 import torch
@@ -74,8 +58,7 @@ class StaleTrainer(GRPOTrainer):
 
     def __init__(self, *args, delay, use_ratio, **kwargs):
         super().__init__(*args, **kwargs)
-        self.kept = deque(maxlen=delay + 1)
-        self.use_ratio, self.log_ratios = use_ratio, []
+        self.kept, self.use_ratio = deque(maxlen=delay + 1), use_ratio
         every = self.model.parameters()
         self.adapter = [p for p in every if p.requires_grad]
 
@@ -101,60 +84,50 @@ class StaleTrainer(GRPOTrainer):
             batch["old_per_token_logps"] = self.score(batch)
         self.put(self.kept[-1])  # the newest
         if self.use_ratio:
-            change = self.score(batch) - batch["old_per_token_logps"]
-            mask = batch["completion_mask"].bool()
-            self.log_ratios.append((change, mask))
+            self.change = self.score(batch) - batch["old_per_token_logps"]
+            self.mask = batch["completion_mask"].bool()
         return batch
 
-
-# %% [markdown]
-# `old_per_token_logps` is the denominator of the ratio. Without it, TRL takes each ratio as 1: it treats stale samples as
-# fresh ones. With it, the ratio is correct and `epsilon` clips it.
-#
-# Train three times with the same settings, seed and number of samples: on fresh samples, on samples that are 4 steps old,
-# and on samples that are 4 steps old with the ratio. (In the first 4 steps, no policy is that old yet, so the stale runs
-# sample from the untrained one.)
 
 # %%
 import tempfile
 
 from trl import GRPOConfig
 
+SETTINGS = dict(
+    learning_rate=2e-3,
+    lr_scheduler_type="constant",
+    num_generations=8,  # completions in a group
+    per_device_train_batch_size=64,  # completions per step
+    max_completion_length=32,  # in tokens
+    epsilon=0.2,  # clips the ratio; TRL's default
+    optim="adamw_torch",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    logging_steps=1,
+    report_to="none",
+    disable_tqdm=True,  # show_progress draws the bar
+)
+
+# %%
 from grpo_utils import load_policy, load_rows, math_rewards, show_progress
 
 train_rows = load_rows("addition", "train", 2000, SEED)
 test_rows = load_rows("addition", "test", 200)
-functions, reward_weights = math_rewards()
+functions, weights = math_rewards()
 LOADING = dict(profile=run.profile, backend="transformers", load_in_4bit=False)
 
 
 def train_with(delay, use_ratio=False):
     """Train a new policy; return it and its trainer."""
     policy, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
-    config = GRPOConfig(
-        output_dir=tempfile.mkdtemp(),
-        max_steps=run.steps,
-        learning_rate=2e-3,
-        lr_scheduler_type="constant",
-        num_generations=8,  # completions in a group
-        per_device_train_batch_size=64,  # completions per step
-        max_completion_length=32,  # in tokens
-        reward_weights=reward_weights,
-        epsilon=0.2,  # clips the ratio; TRL's default
-        optim="adamw_torch",
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
-        save_strategy="no",
-        logging_steps=1,
-        report_to="none",
-        disable_tqdm=True,  # show_progress draws the bar
-        seed=SEED,
-    )
+    own = dict(max_steps=run.steps, reward_weights=weights, seed=SEED)
     trainer = StaleTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=config,
+        args=GRPOConfig(tempfile.mkdtemp(), **SETTINGS, **own),
         train_dataset=train_rows,
         reward_funcs=functions,
         delay=delay,
@@ -176,8 +149,13 @@ RUNS = {
 for name, (delay, use_ratio) in RUNS.items():
     policies[name], trainers[name] = train_with(delay, use_ratio)
 
+# %% [markdown]
+# Draw what each log says, step by step. At the right, draw the strict accuracy of the saved model on 200 held-out prompts:
+
 # %%
 from grpo_utils import evaluate, logged
+from grpo_utils.plots import COLORS, show
+from matplotlib.figure import Figure
 
 DECODING = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
 results = {
@@ -185,411 +163,421 @@ results = {
     for name, policy in policies.items()
 }
 CORRECT = "rewards/correctness_reward/mean"
-last = {
-    name: logged(trainer.state.log_history, CORRECT)[-1]
+curves = {
+    name: logged(trainer.state.log_history, CORRECT)
     for name, trainer in trainers.items()
 }
-print(f"{'':13}{'last batch':>11}{'sampled':>9}{'greedy':>8}")
-for name, result in results.items():
-    in_log = f"{last[name]:11.2f}" if name in last else " " * 11
-    rates = (result.accuracy.value, result.greedy_accuracy.value)
-    print(f"{name:13}{in_log}{rates[0]:9.2f}{rates[1]:8.2f}")
-
-# %% [markdown]
-# *Last batch* is the mean reward for correctness that TRL logged in the last step. The other columns are strict accuracy on 200
-# held-out prompts, after training.
-#
-# {{"**Read the row *stale* again.**" if last["stale"] > results["stale"].accuracy.value + 0.3 else "Compare the first two columns."}}
-# The log of the stale run ends with {{last["stale"]:.0%}} correct, but the policy that you would save answers
-# {{results["stale"].accuracy.value:.0%}} of the held-out prompts correctly (before training:
-# {{results["before"].accuracy.value:.0%}}). The log is as old as its samples: it shows the policy of {{DELAY}} steps
-# ago. It would show the current policy only after {{DELAY}} more steps.
-#
-# On samples of the same age, but with the ratio, accuracy is {{results["stale, ratio"].accuracy.value:.0%}}. On fresh
-# samples, it is {{results["fresh"].accuracy.value:.0%}}. One seed per run is not enough, so section 7 uses more.
-#
-# Why can stale samples do harm without the ratio? One likely reason is late feedback (section 7 has another). Training
-# pushes down a completion with a negative advantage, and a fresh sampler then writes it less often. A stale sampler keeps
-# writing it for {{DELAY}} more steps, and each time, training pushes it down with full force. The policy overshoots before
-# any sample shows it. With the correct ratio, the clip stops the push as soon as the token's ratio is below 0.8.
-#
-# ## 4. Look at the ratio by length
-#
-# The ratio of a *token* is its probability now, divided by its probability when it was sampled. The ratio of a *completion* is
-# the product of its tokens' ratios, so each token can move it further from 1. Plot both for the last batch of the stale run with the ratio.
-# In the right panel, each line is one completion: the product of all ratios up to a token.
+last = {name: curve[-1] for name, curve in curves.items()}
 
 # %%
-from grpo_utils.plots import COLORS, show
-from matplotlib.figure import Figure
+figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+axes = figure.subplots()
+ends = []
+for (name, curve), color in zip(curves.items(), COLORS):
+    saved = results[name].accuracy.value
+    axes.plot(range(1, len(curve) + 1), curve, color=color, label=name)
+    axes.plot(len(curve) + 2, saved, "*", color=color, markersize=15)
+    ends.append(f"{name}: log {curve[-1]:.2f}, saved model {saved:.2f}")
+untrained = results["before"].accuracy.value
+axes.axhline(untrained, color="gray", linestyle=":", label="before training")
+axes.set(xlabel="step; the stars are the saved models", ylim=(-0.04, 1.04))
+axes.set(ylabel="share of correct answers")
+figure.legend(loc="outside lower center", ncols=4, frameon=False)
+print("\n".join(ends))
+show(figure, f"Three logs and their saved models. {'; '.join(ends)}")
 
-differences, mask = trainers["stale, ratio"].log_ratios[-1]
-tokens = differences[mask].exp()
-products = (differences * mask).cumsum(1).exp()
-lengths = mask.sum(1)
-whole = products[:, -1]  # the ratio of each completion
+# %% [markdown]
+# All three logs rise. One star is far below the end of its line.
+#
+# ## 3. Ask who wrote the answers
+#
+# Here is what differs. In the two stale runs, the policy of {{DELAY}} steps ago writes the completions, and the newest
+# policy learns from them. (In the first {{DELAY}} steps, no policy is that old yet, so the untrained one writes.) That happens
+# whenever a sampler and a trainer work at the same time. TRL's asynchronous trainer allows 4 steps by default
+# (`AsyncGRPOConfig(max_staleness=4)`). It needs vLLM and a GPU, so we simulate the delay.
+#
+# The stale trainer still holds the policy that wrote its last batch. Ask that one the held-out questions:
 
-figure = Figure(figsize=(8, 3.4), layout="constrained")
+# %%
+stale = trainers["stale"]
+newest = [p.detach().clone() for p in stale.adapter]
+stale.put(stale.kept[0])  # the policy that wrote the last batch
+writer = evaluate(policies["stale"], tokenizer, test_rows, **DECODING)
+stale.put(newest)
+
+print(f"the log's last batch:        {last['stale']:.2f}")
+print(f"the policy that wrote it:    {writer.accuracy.value:.2f}")
+print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# The policy is different. The one that wrote the last batch gets {{writer.accuracy.value:.0%}} of the held-out prompts
+# right, and the log says {{last["stale"]:.0%}} (of 64 completions to 8 prompts). For that policy, the log is about right. You
+# save another one, which took {{DELAY + 1}} more updates and gets {{results["stale"].accuracy.value:.0%}} right. Before training, it was
+# {{results["before"].accuracy.value:.0%}}. The log would have shown the fall a few steps later, but the run is over.
+# </details>
+
+# %% [markdown]
+# **The log describes the policy that sampled, not the one that you save.**
+#
+# The third run has samples of the same age, and its model is at {{results["stale, ratio"].accuracy.value:.0%}}. Only one
+# thing differs: its loss gets the true ratio of each token. (TRL's asynchronous trainer always uses it.)
+#
+# ## 4. Know what a ratio of 1 means
+#
+# The *ratio* of a token is its probability now, divided by its probability when it was sampled. Training is *on-policy* if
+# the policy that learns is the one that sampled; then each ratio is 1. If it is not, training is *off-policy*.
+#
+# TRL assumes that a batch is on-policy until it has made an update on it. That holds if `num_iterations * steps_per_generation`
+# divides `gradient_accumulation_steps`, as it does by default. Then it takes each ratio as 1, without looking. The run *stale*
+# breaks this assumption, and nothing in TRL can notice. The run *stale, ratio* lets the policy that sampled also compute the
+# log-probabilities of its samples (`old_per_token_logps`), so its ratios are true.
+#
+# What does the ratio do in the loss? Here is the loss of one token, shared by `grpo`, `dapo`, `bnpo` and `dr_grpo`:
+
+# %% tags=["formulas"]
+import torch
+
+
+def token_loss(logps, old, advantage):
+    ratio = torch.exp(logps - old)
+    clipped = ratio.clamp(0.8, 1.2)
+    return -torch.min(ratio * advantage, clipped * advantage)
+
+
+# %% [markdown]
+# Plot its *push*, the negative gradient. A positive push makes the token more likely:
+
+# %%
+ratio = torch.linspace(0.4, 1.6, 241)
+figure = Figure(figsize=(6.4, 2.8), layout="constrained")
+ends = []
+for axes, advantage in zip(figure.subplots(1, 2), (1.0, -1.0)):
+    logps = ratio.log().requires_grad_()
+    token_loss(logps, 0.0, torch.tensor(advantage)).sum().backward()
+    push = -logps.grad
+    first, final = (push[place].item() + 0.0 for place in (0, -1))
+    ends.append(f"{advantage:+.0f}: {first:.1f} to {final:.1f}")
+    axes.plot(ratio, push, color=COLORS[0], linewidth=2)
+    axes.axvline(1, color="gray", linestyle="--")
+    axes.set(title=f"advantage {advantage:+.0f}")
+    axes.set(xlabel="ratio", ylabel="push on the token")
+show(figure, "Push at ratios 0.4 to 1.6, by advantage. " + ", ".join(ends))
+
+# %% [markdown]
+# At a ratio of 1, the push equals the advantage. Once the ratio has moved more than 0.2 in the direction of the advantage, the
+# token is *clipped*, and its push is 0: it has moved far enough.
+#
+# A stale run that takes each ratio as 1 never gets this brake. A bad completion is pushed down. The old sampler keeps writing
+# it for {{DELAY}} more steps, and each time it is pushed down with full force. That is one likely reason for the collapse;
+# very large true ratios are another, and our runs do not decide between them.
+#
+# Look at the metric that should warn you, the share of clipped tokens:
+
+# %%
+figure = Figure(figsize=(6.4, 2.8), layout="constrained")
+axes = figure.subplots()
+clipped = {}
+for (name, trainer), color, marker in zip(trainers.items(), COLORS, "os^"):
+    clipped[name] = logged(trainer.state.log_history, "clip_ratio/region_mean")
+    steps = range(1, len(clipped[name]) + 1)
+    axes.plot(steps, clipped[name], color=color, marker=marker, label=name)
+axes.set(xlabel="step", ylabel="share of clipped tokens")
+figure.legend(loc="outside lower center", ncols=3, frameon=False)
+most = [f"{name} at most {max(share):.1%}" for name, share in clipped.items()]
+print("\n".join(most))
+show(figure, f"Clipped tokens by step: {', '.join(most)}")
+
+# %% [markdown]
+# `clip_ratio` is 0 in the fresh run, where no ratio can leave 1. That is not a fault. It is also 0 in the run that collapsed,
+# because nobody measured its ratios. Only the run that knows its samples' age reports any clipping.
+#
+# **A `clip_ratio` of 0 says that training is on-policy, or that it is taken to be.**
+#
+# ## 5. Look at whole completions
+#
+# The ratio of a completion is the product of its tokens' ratios, so each token can move it further from 1. Plot both for the
+# last batch of the stale run with the ratio. In the right panel, each line is one completion.
+
+# %%
+last_trainer = trainers["stale, ratio"]
+change, real = last_trainer.change, last_trainer.mask
+products = (change * real).cumsum(1).exp()
+figure = Figure(figsize=(6.4, 3.2), layout="constrained")
 left, right = figure.subplots(1, 2, sharey=True)
-for ratios, product, length in zip(differences.exp(), products, lengths):
-    places = range(1, length + 1)
-    left.plot(places, ratios[:length], ".", color=COLORS[0], alpha=0.4)
-    right.plot(places, product[:length], color=COLORS[1], alpha=0.5)
+for row, length in enumerate(real.sum(1)):
+    places, ratios = range(1, length + 1), change[row, :length].exp()
+    left.plot(places, ratios, ".", color=COLORS[0], alpha=0.4)
+    right.plot(places, products[row, :length], color=COLORS[1], alpha=0.5)
 left.set(yscale="log", xlabel="position of the token", ylabel="ratio")
 left.set_title("of each token")
 left.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
 left.minorticks_off()
 right.set(xlabel="tokens so far", title="of the completion so far")
-for axes in (left, right):
-    axes.axhline(1, color="gray", linestyle="--")
-near = ((tokens > 0.8) & (tokens < 1.2)).float().mean().item()
-near_whole = ((whole > 0.8) & (whole < 1.2)).float().mean().item()
+
+
+def near_one(values):
+    """The share of ratios between 0.8 and 1.2."""
+    return ((values > 0.8) & (values < 1.2)).float().mean().item()
+
+
+near, near_whole = near_one(change[real].exp()), near_one(products[:, -1])
 alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
 show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 
-# %%
-from statistics import fmean
-
-
-def spread_by_length(log_ratios, bounds=(13, 17, 19, 32)):
-    """Print the spread of the log-ratio of tokens and completions."""
-    token, total, length = [], [], []
-    for difference, mask in log_ratios:
-        token += (difference.square() * mask).sum(1).tolist()
-        total += (difference * mask).sum(1).tolist()
-        length += mask.sum(1).tolist()
-    print("tokens   completions  spread of a token  of a completion")
-    low, spreads = 0, []
-    for high in bounds:
-        here = [i for i, n in enumerate(length) if low < n <= high]
-        if here:
-            one = sum(token[i] for i in here) / sum(length[i] for i in here)
-            all_ = fmean(total[i] ** 2 for i in here)
-            spreads.append((one**0.5, all_**0.5))
-            count = f"{low + 1}-{high}".ljust(8) + f"{len(here):12}"
-            print(count + f"{one**0.5:19.3f}{all_**0.5:17.3f}")
-        low = high
-    return spreads
-
-
-late = trainers["stale, ratio"].log_ratios[-8:]
-spreads = spread_by_length(late)
-
 # %% [markdown]
-# Here *spread* is the root mean square of the logarithm of the ratio: 0 if every ratio is 1. In the last batch,
-# {{near:.0%}} of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. In the
-# last 8 batches, the spread of a completion is {{spreads[0][1] / spreads[0][0]:.1f}} times that of a token in the
-# shortest group, and {{spreads[-1][1] / spreads[-1][0]:.1f}} times in the longest. (Compare only within a row: the
-# lengths belong to different styles of answer, and training changes some styles more than others.)
+# {{near:.0%}} of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. These have about
+# 20 tokens; a thinking model writes thousands.
 #
-# Our completions have about 20 tokens. A thinking model writes thousands. If the log-ratios of tokens are independent and
-# identically distributed, the standard deviation of a completion's log-ratio grows with the square root of its length. Its
-# mean is negative, and the size of the mean grows in proportion to the length. How much that matters depends on the spread
-# of a token. With the spreads above (0.07 to 0.2), most completions of thousands of tokens would have a weight near 0;
-# with that of bfloat16 in section 5 (0.001), nearly all would stay near 1. (This is arithmetic, not a measurement: our
-# four groups do not show it.)
+# This matters with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an *importance weight*, the
+# trainer's probability divided by the sampler's, and `vllm_importance_sampling_mode` says of what:
 #
-# **A ratio near 1 for each token says little about the ratio of the completion.**
-#
-# ## 5. Measure a sampler that is not the trainer
-#
-# A fast sampler such as vLLM has the newest weights, but it computes with other kernels, and often in another precision. To
-# simulate that, sample with the fresh run's policy after rounding its weights, and score the samples with the exact weights.
-# Also try a careless mistake: sample at a temperature of 1.3, and score at 1.0.
-
-# %%
-from contextlib import contextmanager
-
-
-@contextmanager
-def rounded(trainer, to):
-    """Round every weight matrix for a while."""
-    matrices = [p for p in trainer.model.parameters() if p.ndim == 2]
-    own = [matrix.detach().clone() for matrix in matrices]
-    with torch.no_grad():
-        for matrix in matrices:
-            matrix.copy_(to(matrix))
-    yield
-    with torch.no_grad():
-        for matrix, value in zip(matrices, own):
-            matrix.copy_(value)
-
-
-@contextmanager
-def temperature(trainer, value):
-    """Sample and score at another temperature for a while."""
-    own = trainer.temperature
-    trainer.temperature = trainer.generation_config.temperature = value
-    yield
-    trainer.temperature = trainer.generation_config.temperature = own
-
-
-def to_bits(bits):
-    """A rounding to this many bits, with one scale per row."""
-
-    def to(matrix):
-        scale = matrix.abs().amax(1, keepdim=True) / (2 ** (bits - 1) - 1)
-        return (matrix / scale.clamp(min=1e-12)).round() * scale
-
-    return to
-
-
-def ratios_of(sampler, trainer):
-    """Log-ratios of 128 completions that a sampler wrote."""
-    rows = [row for row in train_rows.select(range(16)) for _ in range(8)]
-    with sampler:
-        batch = GRPOTrainer._generate_and_score_completions(trainer, rows)
-        sampled = trainer.score(batch)
-    return trainer.score(batch) - sampled, batch["completion_mask"].bool()
-
-
-# %%
-trainer = trainers["fresh"]
-torch.manual_seed(SEED)
-SAMPLERS = {
-    "bfloat16": rounded(trainer, lambda matrix: matrix.bfloat16().float()),
-    "8 bits": rounded(trainer, to_bits(8)),
-    "4 bits": rounded(trainer, to_bits(4)),
-    "temperature 1.3": temperature(trainer, 1.3),
-}
-by_sampler = {}
-for name, sampler in SAMPLERS.items():
-    print(name)
-    by_sampler[name] = spread_by_length([ratios_of(sampler, trainer)])
-
-# %% [markdown]
-# In the longest group, the spread of a completion is {{by_sampler["bfloat16"][-1][1]:.3f}} for bfloat16,
-# {{by_sampler["8 bits"][-1][1]:.3f}} for 8 bits, {{by_sampler["4 bits"][-1][1]:.2f}} for 4 bits and
-# {{by_sampler["temperature 1.3"][-1][1]:.2f}} for the wrong temperature. For the stale samples of section 4, it is
-# {{spreads[-1][1]:.2f}}. On this short task, rounding to 8 bits
-# {{"hardly matters" if max(by_sampler["8 bits"][-1]) < 0.2 else "matters"}}.
-#
-# Only the weights are rounded here. A real sampler also computes with rounded activations, so its ratios are further from 1.
-#
-# **To be safe, sample and score at the same temperature, and give the sampler the trainer's precision.** Use a correction
-# only for what remains.
-#
-# ## 6. Know what a correction does
-#
-# There are two kinds of correction. The ratio in the loss, with its clip, corrects for what the *trainer* did since the
-# samples were scored. An *importance weight* corrects for a *sampler* that differs from the trainer: TRL multiplies the loss
-# by the trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` says how it limits these weights,
-# and `vllm_importance_sampling_clip_max` (3.0 by default) gives the limit. Two imaginary completions show two of the four
-# modes:
-
-# %% tags=["nbval-check-output"]
-CAP = 3.0
-one_odd_token = torch.tensor([1.0, 5.0, 1.0, 1.0, 1.0])
-all_shifted = torch.tensor([1.3, 1.3, 1.3, 1.3, 1.3])
-for name, ratios in {"odd": one_odd_token, "shifted": all_shifted}.items():
-    product = ratios.prod().item()
-    kept = product if product <= CAP else 0.0
-    print(f"{name}: {[round(r, 1) for r in ratios.tolist()]}")
-    capped = [round(r, 1) for r in ratios.clamp(max=CAP).tolist()]
-    print(f"  token_truncate: each token has its weight: {capped}")
-    print(f"  sequence_mask: the product is {product:.2f}, so all: {kept}")
-
-# %% [markdown]
-# `token_truncate` is *truncated importance sampling* for single tokens. It keeps every token, but it is biased: the weight
-# of a token ignores the rest of its completion. `sequence_mask` is TRL's default. It gives a completion its exact weight,
-# unless this weight is above the limit; then TRL drops the completion. The product of many small ratios can exceed the
-# limit: in the second completion, no ratio is above 1.3. At most a third of the samples can have a weight above 3, because
-# the mean weight is 1. A long completion is more likely to have a weight near 0.
-#
-# Now look at the ratio in the loss. The next cell prints the push on one token (the negative gradient of its
-# loss) for ratios far from 1, with `epsilon=0.2`, first without `delta` and then with it:
-
-# %% tags=["nbval-check-output"]
-
-
-def push(ratio, advantage, delta=None):
-    """TRL's gradient for one token: how much more likely it gets."""
-    logp = torch.tensor(float(ratio)).log().requires_grad_()
-    free = logp.exp()
-    clipped = free.clamp(0.8, 1.2) * advantage
-    free = free.clamp(max=delta) if delta else free
-    torch.min(free * advantage, clipped).backward()
-    return logp.grad.item()
-
-
-print("advantage  ratio    push  push with delta=1.5")
-for advantage in (1.0, -1.0):
-    for ratio in (0.2, 5.0):
-        both = (push(ratio, advantage, delta) + 0.0 for delta in (None, 1.5))
-        cells = "".join(f"{one:8.1f}" for one in both)
-        print(f"{advantage:9.0f}{ratio:7.1f}{cells}")
-
-# %% [markdown]
-# Clipping stops a token that has already moved far in the direction of its advantage. It does not stop one that moved far in
-# the other direction: a token of a wrong answer that became 5 times as likely is pushed down with 5 times the force. `delta`
-# stops this token too. So `delta` matters only for negative advantages and large ratios.
-#
-# ## 7. Compare accuracy over seeds
-#
-# `make bench-stale` trained each case with three seeds, for 24 steps of 64 completions ([all
-# figures](../docs/results.md#stale-samples)). So all cases have the same number of samples. *Ratio* is the correction of
-# section 3: the sampler's log-probabilities and `epsilon=0.2`. `delta` is 1.5, and the limit of the importance weights is 3.
-# All cases have the same learning rate. A correction that clips also makes steps smaller, and each may have its own best rate.
-# Each cell has one value per seed:
-#
-# | samples and correction | sampled accuracy of each seed | greedy accuracy |
+# | mode | the weight | what to know |
 # |---|---|---|
-# | fresh | 0.98, 0.94, 0.95 | 0.99, 0.99, 0.97 |
-# | delay 4 | 0.00, 0.00, 0.49 | 0.00, 0.00, 0.77 |
-# | delay 4, ratio | 0.89, 0.87, 0.89 | 0.95, 0.99, 0.97 |
-# | delay 8 | 0.09, 0.00, 0.00 | 0.14, 0.00, 0.00 |
-# | delay 8, ratio | 0.73, 0.69, 0.78 | 0.86, 0.85, 0.90 |
-# | delay 8, ratio and delta | 0.77, 0.68, 0.77 | 0.87, 0.90, 0.91 |
-# | delay 8, token_truncate | 0.65, 0.48, 0.15 | 0.77, 0.53, 0.19 |
-# | delay 8, sequence_mask | 0.93, 0.84, 0.89 | 0.96, 0.95, 0.98 |
-# | temperature 1.3 | 0.96, 0.95, 0.96 | 0.99, 1.00, 1.00 |
-# | temperature 1.3, token_truncate | 0.93, 0.89, 0.96 | 1.00, 0.98, 0.99 |
-# | temperature 1.3, sequence_mask | 0.99, 0.95, 0.97 | 1.00, 1.00, 1.00 |
-# | 4 bits | 0.94, 0.92, 0.94 | 1.00, 0.99, 1.00 |
+# | `sequence_mask`, the default | of the completion, exact; above 3, the completion is dropped | a long completion can end near 0, so watch `sampling/importance_sampling_ratio/mean` |
+# | `token_truncate` | of each token, at most 3 | keeps every token, but ignores the rest of the completion |
 #
-# - **Without the ratio, a delay ruined five of the six runs.** They ended at 0.09 or below, which is worse than before training
-#   (about 0.2, [lesson 15](15_controls.ipynb), section 4). The sixth ended at 0.49, about half of the accuracy with fresh samples.
-# - **The ratio prevented most of that damage**, on samples of the same age. With a delay of 4, its runs are 0.078 below
-#   those with fresh samples (95% interval 0.040 to 0.116). TRL's asynchronous trainer always uses the ratio. Its
-#   default, `max_staleness=4`, is a limit, so its samples are at most as old as ours.
-# - **`sequence_mask` helped more than the ratio** at this rate, with a delay of 8: +0.152 (+0.058 to +0.245). In TRL, it is the default
-#   with vLLM. The asynchronous trainer does not offer it. `token_truncate` had the lowest mean, but its runs ended between
-#   0.15 and 0.65, so three seeds do not show that it is worse than the ratio. Nor do they show whether `delta` helps.
-# - **The careless temperature did no harm that we could show**: +0.000 (-0.033 to +0.033), without any correction.
+# ## 6. Compare the corrections over seeds
 #
-# We have not measured two other kinds of correction. `off_policy_mask_threshold` drops a completion with a negative advantage
-# if the policy has moved away from it, and works without vLLM. And some trainers [mask single
-# tokens](../docs/map.md#masks-for-single-tokens) that the sampler and the policy see too differently.
+# One seed per run shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
+# completions. *Ratio* is the correction of section 4; the last cases have the newest weights, but sample at a temperature of
+# 1.3 (and score at 1.0) or with weights rounded to 4 bits. The numbers are strict accuracy, one per seed:
+
+# %% tags=["nbval-check-output"]
+SAMPLED = {
+    "fresh": (0.98, 0.94, 0.95),
+    "delay 4": (0.00, 0.00, 0.49),
+    "delay 4, ratio": (0.89, 0.87, 0.89),
+    "delay 8": (0.09, 0.00, 0.00),
+    "delay 8, ratio": (0.73, 0.69, 0.78),
+    "delay 8, ratio and delta": (0.77, 0.68, 0.77),
+    "delay 8, token_truncate": (0.65, 0.48, 0.15),
+    "delay 8, sequence_mask": (0.93, 0.84, 0.89),
+    "temperature 1.3": (0.96, 0.95, 0.96),
+    "temperature 1.3, token_truncate": (0.93, 0.89, 0.96),
+    "temperature 1.3, sequence_mask": (0.99, 0.95, 0.97),
+    "4 bits": (0.94, 0.92, 0.94),
+}
+print(f"{len(SAMPLED)} cases, {sum(map(len, SAMPLED.values()))} runs")
+
+# %% [markdown]
+# Before you draw them: which sampler does the most harm, an old one, a hot one or a rounded one?
+
+# %%
+figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+axes = figure.subplots()
+for row, rates in enumerate(SAMPLED.values()):
+    color = COLORS[0] if min(rates) > 0.6 else COLORS[1]
+    axes.plot(rates, [row] * len(rates), "o", color=color, alpha=0.7)
+axes.axvline(0.2, color="gray", linestyle=":")
+axes.set_yticks(range(len(SAMPLED)), list(SAMPLED))
+axes.invert_yaxis()
+axes.set(xlabel="strict accuracy; dotted: before training", xlim=(-0.04, 1.04))
+axes.grid(alpha=0.3, axis="x")
+ranges = [f"{n} {min(r):.2f} to {max(r):.2f}" for n, r in SAMPLED.items()]
+show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
 #
-# Why does an old sampler do harm, but not a *hot* one, which samples at 1.3? There are two explanations, and our runs
-# do not decide between them:
+# The old one. Without the ratio, a delay left five of six runs below the untrained model. With the ratio, all six learned.
+# `sequence_mask` repaired even more at a delay of 8 ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}
+# against the ratio); whether `delta` helps is not shown. The hot and the rounded sampler did no harm that we could show,
+# although the hot one's ratios spread more widely. It has the newest weights, so it stops writing a completion soon after
+# that was pushed down.
+# </details>
+
+# %% [markdown]
+# Measure the ratios, but judge a sampler by the accuracy of the newest policy.
 #
-# - **Late feedback.** The hot sampler has the newest weights, so it writes a completion less often in the step after that
-#   completion was pushed down. A stale sampler keeps writing it for several more steps.
-# - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. Computed within groups of
-#   similar length, and averaged over the completions, it is 85% for the hot sampler, and no ratio is above 3. For the
-#   uncorrected runs with a delay of 4, it is 41%. But a policy that collapses also produces extreme ratios, so they may be a
-#   consequence of the harm, not its cause.
+# <details><summary>Evidence</summary>
 #
-# The spread alone does not predict the harm: for whole completions, the standard deviation of the log-ratio was 2.5 to
-# 4.9 times as large with the hot sampler as in the runs with a delay of 4 that were corrected with the ratio. Yet it
-# was those runs that lost accuracy.
+# `make bench-stale`, [all figures](../docs/results.md#stale-samples). All cases have one learning rate, 0.002, at which 4 steps
+# change the tiny model a lot. With a smaller rate they change less, so do not copy our number of steps. `sequence_mask` is
+# ahead of the ratio by +0.152 (+0.058 to +0.245), three seeds. `delta` is 1.5; it limits the push on tokens that moved far
+# against a negative advantage, which the clip does not. Not measured: `off_policy_mask_threshold`,
+# and [masks for single tokens](../docs/map.md#masks-for-single-tokens).
+# </details>
 #
-# **Measure the ratios, but judge a sampler by the accuracy of the newest policy.**
+# ## 7. Leave the loss at its default
 #
-# ## 8. Count minutes too
+# GRPO, DAPO, Dr. GRPO, GSPO: which loss should you take? Each changes one of two things. Some change how much a token weighs,
+# and the others what happens when its ratio leaves 1. The second kind does nothing on-policy, where every ratio is 1.
 #
-# Reuse saves samples, and a delay saves time. To see whether either pays off, count minutes:
+# | loss | what it changes | settings in TRL 1.14 |
+# |---|---|---|
+# | [DAPO](https://arxiv.org/abs/2503.14476) | all tokens of the batch weigh the same; TRL's default | `loss_type="dapo"` |
+# | [GRPO](https://arxiv.org/abs/2402.03300) | all completions weigh the same, so a token of a long one weighs less (*length bias*) | `loss_type="grpo"` |
+# | BNPO | as DAPO, but within each part of an accumulated batch | `loss_type="bnpo"` |
+# | [Dr. GRPO](https://arxiv.org/abs/2503.20783) | divides by a constant, and not by the standard deviation of the rewards | `loss_type="dr_grpo", scale_rewards="none"` |
+# | [GDPO](https://arxiv.org/abs/2601.05242) | normalizes each reward before it adds them | `multi_objective_aggregation="normalize_then_sum"` |
+# | [CISPO](https://arxiv.org/abs/2506.13585) | limits the ratio, but keeps a push on every token; always set `epsilon_high` | `loss_type="cispo", epsilon_high=5.0` |
+# | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
+# | [SAPO](https://arxiv.org/abs/2511.20347) | lets the push fade instead of stopping it | `loss_type="sapo"` |
 #
-# - **Reuse.** With the same number of samples, and the best of three learning rates for each, runs with four updates per
-#   batch (`num_iterations=4`) reached an accuracy 0.112 higher than runs with one. With the same CPU time, it was 0.135 lower
-#   ([results](../docs/results.md#four-updates-per-batch)). There, sampling took about 40% of a step with one update, so reuse saved little.
-# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, if
-#   both take the same time, the run is twice as fast. Exercise 2 computes the speedup. To gain it, you need a second device;
-#   our simulation saves no time.
+# We trained each with six seeds. The upper rows make one update per batch (on-policy). The lower rows make four
+# (`num_iterations=4`), so that their ratios do leave 1. A row has the difference in accuracy from the same run with DAPO,
+# and its 95% interval. (SAPO and GSPO average as GRPO does, so GRPO is their base. *gspo* has
+# an epsilon of 0.2, and *gspo, paper* that of the table.)
+
+# %% tags=["nbval-check-output"]
+LOSSES = {
+    "grpo": (-0.031, -0.079, +0.017),
+    "dr_grpo": (-0.002, -0.024, +0.020),
+    "bnpo, 4 micro-batches": (-0.004, -0.023, +0.015),
+    "scale none": (+0.003, -0.018, +0.025),
+    "scale batch": (+0.008, -0.023, +0.039),
+    "GDPO": (+0.000, -0.026, +0.026),
+    "KL 0.04": (-0.012, -0.043, +0.018),
+    "4 updates, grpo": (-0.007, -0.052, +0.037),
+    "4 updates, clip 0.28": (-0.017, -0.103, +0.070),
+    "4 updates, no clip": (-0.071, -0.368, +0.227),
+    "4 updates, cispo": (+0.016, -0.090, +0.122),
+    "4 updates, sapo": (-0.040, -0.134, +0.054),
+    "4 updates, gspo": (-0.013, -0.175, +0.150),
+    "4 updates, gspo, paper": (-0.047, -0.111, +0.017),
+}
+shown = [
+    name for name, (_, low, high) in LOSSES.items() if low > 0 or high < 0
+]
+print(f"{len(LOSSES)} comparisons; intervals without 0: {len(shown)}")
+
+# %%
+figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+axes = figure.subplots()
+for row, (name, (value, low, high)) in enumerate(LOSSES.items()):
+    color = COLORS[1] if name.startswith("4 updates") else COLORS[0]
+    axes.plot([low, high], [row, row], color=color, linewidth=2)
+    axes.plot(value, row, "o", color=color)
+axes.axvline(0, color="black", linewidth=0.8)
+axes.set_yticks(range(len(LOSSES)), list(LOSSES))
+axes.invert_yaxis()
+axes.set(xlabel="difference in accuracy, and its 95% interval")
+axes.grid(alpha=0.3, axis="x")
+parts = [f"{name} {value:+.3f}" for name, (value, *_) in LOSSES.items()]
+show(
+    figure,
+    f"Losses minus their base; all intervals hold 0: {', '.join(parts)}",
+)
+
+# %% [markdown]
+# **Leave `loss_type` and `num_iterations` at their defaults.** Every interval contains 0, so no loss was shown to help. That
+# does not prove that they are equal. On-policy, the intervals end within 0.08; off-policy, some are much wider, and with no
+# clip at all, one run of six collapsed. Thoughts of thousands of tokens may bring the length
+# bias of `grpo` to bear; our answers have about 20.
 #
-# A delay pays off only if the run reaches your target accuracy in fewer minutes, even though it needs more samples.
+# Four updates per batch reached 0.11 more accuracy than one with equal samples, and 0.14 less in equal CPU time. So
+# reuse samples only if sampling takes most of the time, and then lower the learning rate.
 #
-# ## 9. Know what this lesson does not show
+# <details><summary>Evidence</summary>
 #
-# - Delay and samplers are simulated. A real vLLM also differs in its kernels, and TRL's asynchronous trainer was never run here.
-# - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a smaller rate, 4 steps change less.
-#   Measure the ratios of your own run, and do not copy our number of steps.
-# - Our completions have at most 32 tokens. With thousands, the ratios of whole completions lie further from 1. If each token
-#   is as far off as in our stale samples, `sequence_mask` keeps most completions, but with weights near 0, so few of them
-#   teach anything. If the sampler differs only by rounding, the weights shrink less: one user [measured a mean of
-#   0.57](https://github.com/huggingface/trl/pull/5815).
-# - Three seeds show only large effects. They separate some of the corrections, and only at one delay.
+# [All settings and figures of the losses](../docs/settings.md#what-the-losses-did): 16 steps at one learning rate, 0.002, with an
+# earlier format reward. Each loss may have its own best rate. [Four updates per batch](../docs/results.md#four-updates-per-batch):
+# five seeds, the best of three rates for each. Unsloth's default is `"dapo"` too, but if you pass it explicitly, it also sets
+# `epsilon_high=0.28` and `mask_truncated_completions=True` (read in Unsloth 2026.10.9). [More
+# losses](../docs/map.md#losses-that-lesson-13-leaves-out).
+# </details>
 #
-# ## 10. Cheat sheet
+# ## 8. Cheat sheet
 #
 # | question | what to do |
 # |---|---|
-# | are my samples stale? | yes, if `num_iterations * steps_per_generation` does not divide `gradient_accumulation_steps`, or if sampling is asynchronous |
-# | how far is the sampler? | the spread of the log-ratio of whole completions, by length; with vLLM, `sampling/sampling_logp_difference/mean`, which is per token |
-# | delay | always use the sampler's log-probabilities; keep `max_staleness` small; judge by the newest policy, not by the log |
-# | other sampler | first set the same temperature and precision; then `vllm_importance_sampling_correction=True` (the default) |
-# | long completions | with `sequence_mask`, watch `sampling/importance_sampling_ratio/mean`: near 0, few completions count; `"token_truncate"` keeps all tokens, but varied most in section 7 |
-# | ratios far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
-# | does it pay? | compare with equal samples and with equal minutes |
+# | Is my training on-policy? | yes, if `num_iterations * steps_per_generation` divides `gradient_accumulation_steps`, and sampling is neither asynchronous nor done by vLLM |
+# | `clip_ratio` is always 0 | nothing, if the row above says yes |
+# | samples are delayed | use the sampler's log-probabilities, keep `max_staleness` small, and evaluate the newest policy |
+# | the sampler is vLLM | same temperature and precision first, then `vllm_importance_sampling_correction=True` (the default) |
+# | the ratios are far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
+# | which loss? | the default |
 #
-# **Old samples are usable. Old samples that are treated as fresh are not.**
+# ## 9. Exercises
 #
-# ## 11. Exercises
-#
-# **Exercise 1.** Write `completion_weights(log_ratios, cap)`. `log_ratios` has a list of log-ratios for each completion, one
-# per token. Return the importance weight of each completion, or 0.0 if the weight is above `cap`, as the mode
-# `sequence_mask` does.
+# **Exercise 1: change, predict, run, compare.** A delay of {{DELAY}} steps ruined the run. Does one step ruin it too? Predict whether the
+# saved model will be better than the untrained one. Then write `short_delay`: call `train_with(delay=1)`, evaluate the policy
+# as in section 2, and return your prediction (True or False) and the accuracy. The run takes about 15 seconds.
 
 
 # %%
-def completion_weights(
-    log_ratios: list[list[float]], cap: float
-) -> list[float]:
-    """Your answer: one weight per completion."""
+def short_delay() -> tuple[bool, float] | None:
+    """Your answer: (better than untrained?, measured accuracy)."""
 
 
 # %% tags=["nbval-check-output"]
-import math
+from functools import partial
 
 from grpo_utils import check_exercise
 
-LOGS = [[0.0, 0.0], [math.log(2), math.log(0.5)], [math.log(2)] * 3]
-CASES = [((LOGS, 3.0), [1.0, 1.0, 0.0]), ((LOGS, 10.0), [1.0, 1.0, 8.0])]
-HINTS = [
-    ([1.0, 1.0, 3.0], "That truncates. A mask gives 0."),
-    ([1.0, 1.0, 2.0], "That averages over tokens. Multiply the ratios."),
-]
-print(check_exercise("Exercise 1", completion_weights, CASES, HINTS))
+
+def compared(attempt):
+    """Whether the prediction holds in the run of an attempt."""
+    if (found := attempt()) is None:
+        return None
+    predicted, accuracy = found
+    print(f"predicted better: {predicted}; measured: {accuracy:.2f}")
+    better = accuracy > results["before"].accuracy.value
+    return "holds" if predicted == better else "does not hold"
+
+
+HINTS = [("does not hold", "Your run says otherwise. Read its log again.")]
+OUTCOME = [((), "holds")]
+mine = partial(compared, short_delay)
+print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** A step samples for `sampling` seconds and then learns for `learning` seconds. Write
-# `speedup(sampling, learning)`: how many times as fast a run is that does both at the same time, on two devices.
+# **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio
+# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts its probabilities into a
+# separate importance weight.)
 #
 # **Try both before you unfold the solutions.**
 
 
 # %%
-def speedup(sampling: float, learning: float) -> float:
-    """Your answer: 1 if nothing is gained."""
+def can_clip(
+    num_iterations: int, steps_per_generation: int, accumulation: int
+) -> bool | None:
+    """Your answer: True or False."""
 
 
 # %% tags=["nbval-check-output"]
-CASES = [((5.0, 5.0), 2.0), ((9.0, 3.0), 4 / 3), ((2.0, 6.0), 4 / 3)]
-HINTS = [
-    (4.0, "The sampler still needs its own time."),
-    (12.0, "That is the time of a step now. Divide by the new one."),
-    (3.0, "Divide the time of both by the time of the slower one."),
-]
-print(check_exercise("Exercise 2", speedup, CASES, HINTS))
+CASES = [((1, 1, 1), False), ((4, 1, 1), True), ((1, 4, 4), False)]
+CASES += [((1, 8, 4), True), ((2, 2, 4), False), ((2, 4, 4), True)]
+CASES += [((1, 2, 4), False), ((1, 3, 4), True)]
+HINTS = [(True, "No update comes between sampling and the last use here.")]
+HINTS += [(False, "Which completions are still used after an update?")]
+print(check_exercise("Exercise 2", can_clip, CASES, HINTS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: the logarithm of a product is the sum of the logarithms.
+# Exercise 1: train, evaluate, and compare with your prediction. Then try delays of 2 and 3, or a lower learning rate: where
+# does the collapse begin?
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def weights_solution(log_ratios: list[list[float]], cap: float) -> list[float]:
-    weights = [math.exp(sum(tokens)) for tokens in log_ratios]
-    return [weight if weight <= cap else 0.0 for weight in weights]
+def short_solution() -> tuple[bool, float]:
+    policy, _ = train_with(delay=1)
+    found = evaluate(policy, tokenizer, test_rows, **DECODING)
+    return True, found.accuracy.value
 
 
-CASES = [((LOGS, 3.0), [1.0, 1.0, 0.0]), ((LOGS, 10.0), [1.0, 1.0, 8.0])]
-print(check_exercise("Exercise 1, solution", weights_solution, CASES))
+solved = partial(compared, short_solution)
+print(check_exercise("Exercise 1, solution", solved, OUTCOME))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: before, a step took the sum of both times. Now it takes the larger one.
+# Exercise 2: completions stay on-policy only if each one is used before the first update after sampling.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def speedup_solution(sampling: float, learning: float) -> float:
-    return (sampling + learning) / max(sampling, learning)
+def clip_solution(
+    num_iterations: int, steps_per_generation: int, accumulation: int
+) -> bool:
+    return accumulation % (num_iterations * steps_per_generation) != 0
 
 
-CASES = [((5.0, 5.0), 2.0), ((9.0, 3.0), 4 / 3), ((2.0, 6.0), 4 / 3)]
-print(check_exercise("Exercise 2, solution", speedup_solution, CASES))
+CASES = [((1, 1, 1), False), ((4, 1, 1), True), ((1, 4, 4), False)]
+CASES += [((1, 8, 4), True), ((2, 2, 4), False), ((2, 4, 4), True)]
+print(check_exercise("Exercise 2, solution", clip_solution, CASES))

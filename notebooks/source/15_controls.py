@@ -1,14 +1,16 @@
 # %% [markdown]
 # # 15 · What a rising reward does not show
 #
-# A reward that never reads the answer took accuracy from 25% to 86%. With another seed, to 9%.
+# A reward that never reads the answer took accuracy from {{results["before"].accuracy.value:.0%}} to
+# {{results["format"].accuracy.value:.0%}}. With another seed, accuracy fell below 10%.
 #
-# You will be able to tell what a gain is due to: train control runs next to your own, compare many tries before and
-# after training, and detect a leaked test.
+# **Guess first:** could you tell these two runs apart by their reward curves?
+#
+# You will be able to say what a gain is due to, with control runs, many tries and a search for leaks.
 #
 # Read [lesson 06](06_evaluation.ipynb) first. It explains strict accuracy, intervals, paired tests and pass@k.
 #
-# Your time: 55–65 minutes with exercises. *Run All* takes about 4 minutes on a CPU, and 1.0 GB of memory.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 4 to 8 minutes on a CPU, and 1.0 GB of memory.
 #
 # {{badges}}
 
@@ -94,6 +96,26 @@ import tempfile
 
 from trl import GRPOConfig, GRPOTrainer
 
+SETTINGS = dict(
+    learning_rate=2e-3,
+    optim="adamw_torch",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    report_to="none",
+    disable_tqdm=True,  # show_progress draws the bar
+)
+GRPO = dict(
+    max_steps=run.steps,
+    num_generations=8,  # completions in a group
+    per_device_train_batch_size=64,  # completions per step
+    max_completion_length=32,  # in tokens
+    reward_weights=[1.0, 0.0],  # the truth is only logged
+    logging_steps=1,
+)
+
+# %%
 from grpo_utils import load_policy, load_rows, show_progress
 
 train_rows = load_rows("addition", "train", 2000, SEED)
@@ -101,31 +123,14 @@ test_rows = load_rows("addition", "test", 200)
 LOADING = dict(profile=run.profile, backend="transformers", load_in_4bit=False)
 
 
-def train_on(reward):
+def train_on(reward, seed=SEED):
     """Train a new policy on one reward; return it and its log."""
-    policy, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
-    config = GRPOConfig(
-        output_dir=tempfile.mkdtemp(),
-        max_steps=run.steps,
-        learning_rate=2e-3,
-        num_generations=8,  # completions in a group
-        per_device_train_batch_size=64,  # completions per step
-        max_completion_length=32,  # in tokens
-        reward_weights=[1.0, 0.0],
-        optim="adamw_torch",
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
-        save_strategy="no",
-        logging_steps=1,
-        report_to="none",
-        disable_tqdm=True,  # show_progress draws the bar
-        seed=SEED,
-    )
+    policy, tokenizer = load_policy(run.model, seed=seed, **LOADING)
+    folder = tempfile.mkdtemp()
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=config,
+        args=GRPOConfig(folder, seed=seed, **SETTINGS, **GRPO),
         train_dataset=train_rows,
         reward_funcs=[reward, truth],
     )
@@ -152,8 +157,6 @@ show_reward_and_truth(logs)
 # The correctness reward ends at {{logs["correctness"][-2]["reward"]:.2f}}, and the format reward at
 # {{logs["format"][-2]["reward"]:.2f}}. Judged by these curves alone, both runs look like a success. The random reward
 # stays near 0.5, because nothing that the policy does can raise it.
-#
-# **Decide on the controls before you see a curve.**
 #
 # ## 4. Ask the same questions
 #
@@ -187,41 +190,62 @@ for name in REWARDS:
     print(f"{name}: {compare(results['before'], results[name]).sentence}")
 
 # %% [markdown]
-# Three things may surprise you:
+# <details><summary>After you have guessed</summary>
 #
-# - **The format reward never reads a number**, but the share of correct answers went from
+# - The format reward never reads a number, but the share of correct answers went from
 #   {{results["before"].accuracy.value:.0%}} to {{results["format"].accuracy.value:.0%}}. If you had trained only
-#   this run, you might have concluded that GRPO taught addition. With another seed, you might have concluded that it
-#   made addition worse.
-# - **The random reward changed the policy too.** Greedy accuracy went from {{results["before"].greedy_accuracy.value:.2f}} to
-#   {{results["random"].greedy_accuracy.value:.2f}}. A random reward pushes the policy in a random direction, and nothing pulls
+#   this run, you might have concluded that GRPO taught addition.
+# - The random reward changed the policy too. Greedy accuracy went from {{results["before"].greedy_accuracy.value:.2f}} to
+#   {{results["random"].greedy_accuracy.value:.2f}}. A coin pushes the policy in a random direction, and nothing pulls
 #   it back.
-# - **The base model already adds well.** If you ignore the tags, {{sums(results["before"]):.0%}} of its answers are
+# - The base model already adds well. If you ignore the tags, {{sums(results["before"]):.0%}} of its answers are
 #   correct. So a run can gain a lot of strict accuracy from the format alone.
-#
-# With one seed per reward, you cannot tell luck from an effect, so `make bench-controls` trained each reward with
-# five seeds ([all figures](../docs/results.md#true-reward-and-controls)). Each cell of the first two columns has one
-# value per seed. The last two columns are means over the seeds:
-#
-# | reward | sampled accuracy of five seeds | greedy accuracy | pass@1 | pass@32 |
-# |---|---|---|---|---|
-# | before | 0.25, 0.23, 0.14, 0.20, 0.22 | 0.00, 0.00, 0.00, 0.00, 0.00 | 0.22 | 1.00 |
-# | correctness | 1.00, 0.94, 0.98, 0.98, 0.97 | 1.00, 0.99, 1.00, 1.00, 1.00 | 0.97 | 1.00 |
-# | format | 0.86, 0.09, 0.51, 0.20, 0.37 | 0.94, 0.09, 0.59, 0.32, 0.44 | 0.40 | 0.71 |
-# | random | 0.21, 0.19, 0.13, 0.12, 0.29 | 0.23, 0.21, 0.23, 0.06, 0.23 | 0.19 | 0.89 |
-#
+# </details>
+
+# %% [markdown]
+# With one seed per reward, you cannot tell luck from an effect. So we trained each reward with five seeds. These are the
+# sampled accuracies, one per seed:
+
+# %% tags=["nbval-check-output"]
+FIVE_SEEDS = {
+    "before": (0.25, 0.23, 0.14, 0.20, 0.22),
+    "correctness": (1.00, 0.94, 0.98, 0.98, 0.97),
+    "format": (0.86, 0.09, 0.51, 0.20, 0.37),
+    "random": (0.21, 0.19, 0.13, 0.12, 0.29),
+}
+for name, rates in FIVE_SEEDS.items():
+    print(f"{name:12} {min(rates):.2f} to {max(rates):.2f}")
+
+# %%
+from grpo_utils.plots import COLORS, show
+from matplotlib.figure import Figure
+
+figure = Figure(figsize=(5.6, 2.4), layout="constrained")
+axes = figure.subplots()
+for row, rates in enumerate(FIVE_SEEDS.values()):
+    axes.plot(rates, [row] * len(rates), "o", color=COLORS[row], alpha=0.7)
+axes.set_yticks(range(len(FIVE_SEEDS)), list(FIVE_SEEDS))
+axes.invert_yaxis()
+axes.set(xlabel="strict accuracy; a dot is a seed", xlim=(-0.04, 1.04))
+axes.grid(alpha=0.3, axis="x")
+ranges = [f"{n} {min(r):.2f} to {max(r):.2f}" for n, r in FIVE_SEEDS.items()]
+show(figure, f"Accuracy of five seeds for each reward: {'; '.join(ranges)}")
+
+# %% [markdown]
 # With every seed, the format reward rose to nearly 1, its maximum, but accuracy ended anywhere from 0.09 to 0.86. The reward
 # curves of the best and the worst run look alike, because this reward does not pay for the difference. Only with the
-# correctness reward did every seed end above 0.9. The random reward raised greedy accuracy with all five seeds, but not
-# sampled accuracy. **Greedy accuracy was 0.00 before training, so any change could only raise it.** Perhaps any push makes a
-# tagged answer the most likely one. To test that, add random noise of the same size to the adapter. We have not.
-#
-# Now ignore the format. With the correctness reward, the share of correct sums rose with each of the five seeds, by 0.269 on
-# average (95% interval 0.218 to 0.320). With the format reward, it fell with four of five seeds, and with the random reward
-# it also fell with four. (The intervals of these two changes contain 0.) So the tags explain a part of the correctness
-# reward's gain, but not all of it.
+# correctness reward did every seed end above 0.9.
 #
 # **Credit your reward only with the part of the gain that the controls do not reach.**
+#
+# <details><summary>Evidence</summary>
+#
+# `make bench-controls`, [all figures](../docs/results.md#true-reward-and-controls). The random reward raised greedy accuracy with all
+# five seeds, but not sampled accuracy. Greedy accuracy was 0.00 before training, so any change could only raise it. If you
+# ignore the format, the correctness reward raised the share of correct sums with each seed, by 0.27 on average (95% interval
+# 0.22 to 0.32). The format reward and the random reward lowered it with four of five seeds each, and the intervals contain 0.
+# So the tags explain a part of the correctness reward's gain, but not all of it.
+# </details>
 #
 # ## 5. Compare many tries
 #
@@ -254,19 +278,21 @@ for name, found in tries.items():
 # {{tries["format"].pass_at_k(32).value:.2f}}, and with the random reward {{tries["random"].pass_at_k(32).value:.2f}}.
 # Other seeds give other values.
 #
-# Over the five seeds of section 4, the mean curve of the random reward is below that of the base model at every `k`, and its
-# pass@32 fell by 0.108 (95% interval 0.032 to 0.184). With the format reward, pass@32 was lower than before training with
-# all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00). The mean change is -0.288 (95% interval -0.588 to
-# +0.012), so we have not shown that it falls in general. pass@1 rose with three seeds and fell with two, so it is not shown
-# to change: +0.181 (-0.201 to +0.562). So after training on a reward that never reads an answer, a model can fail in all 32
-# tries on prompts that it could solve before.
+# So after training on a reward that never reads an answer, a model can fail in all 32 tries on prompts that it could solve
+# before.
 #
 # Whether GRPO with a true reward can do this too is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
 # that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))
-# reports the opposite after more than 2,000 steps on many tasks. Both measured larger models than ours, and neither result
-# says what your run did, so measure it.
+# reports the opposite after more than 2,000 steps on many tasks. Neither says what your run did, so measure it.
 #
 # **Before you say that a policy learned something new, compare pass@k at a large k.**
+#
+# <details><summary>Evidence</summary>
+#
+# Over five seeds, the pass@32 of the random reward fell by 0.11 (95% interval 0.03 to 0.18). With the format reward, it was lower with
+# all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00); the interval of its mean change contains 0, and so does that
+# of pass@1.
+# </details>
 #
 # ## 6. Leak a test on purpose
 #
@@ -298,19 +324,12 @@ cheat, _ = load_policy(run.model, seed=SEED, **LOADING)
 config = SFTConfig(
     output_dir=tempfile.mkdtemp(),
     max_steps=LEAK_STEPS,
-    learning_rate=2e-3,
     lr_scheduler_type="constant",
     per_device_train_batch_size=50,
     max_length=128,
     completion_only_loss=True,
-    optim="adamw_torch",
-    use_cpu=True,
-    bf16=False,
-    gradient_checkpointing=False,
-    save_strategy="no",
-    report_to="none",
-    disable_tqdm=True,
     seed=SEED,
+    **SETTINGS,
 )
 trainer = SFTTrainer(
     model=cheat,
@@ -334,20 +353,17 @@ for name, result in found.items():
 # On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
 # {{found["fresh"].greedy_accuracy.value:.2f}}. Both sets come from the same generator, and the base model saw neither. So
 # the gap between the two is memorization. The gain on the fresh questions is not: the worked answers also taught the
-# format. With the leaked test alone, you would have reported the higher number, and no curve of this run would have revealed
-# the leak.
+# format. With the leaked test alone, you would have reported the higher number, and no curve would have shown it.
 #
 # You can find a leak in three ways, from cheap to expensive:
 #
-# - **Search the training rows for the test's questions**, if you have these rows. [Lesson 01](01_dataset.ipynb) does it.
-# - **Write fresh questions of the same kind**, and compare the accuracy on them with that on the test. For GSM8K, the
-#   generator `gsm_symbolic` of reasoning-gym makes such questions. (We have not compared a model on both.)
-# - **Give a model the beginning of a question.** If it writes the rest word for word, it has seen the question. Wu
+# - Search the training rows for the test's questions, if you have these rows. [Lesson 01](01_dataset.ipynb) does it.
+# - Write fresh questions of the same kind, and compare the accuracy on them with that on the test. For GSM8K, the
+#   generator `gsm_symbolic` of reasoning-gym makes such questions.
+# - Give a model the beginning of a question. If it writes the rest word for word, it has seen the question. Wu
 #   et al. ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500
 #   questions, and it completed 54.6% of them exactly. On LiveMathBench, which is newer than the model, it completed
 #   none.
-#
-# **A test shows what a model can do only if nobody trained on it.**
 #
 # ## 7. What this means for Qwen2.5
 #
@@ -374,20 +390,11 @@ for name, result in found.items():
 # | it solves the benchmark | fresh questions of the same kind, or a test newer than the model |
 # | the method works | several seeds, and a model of another family |
 #
-# A control costs as much as the run that it belongs to, and a single seed of it says little: the five seeds of the format
-# reward ended between 0.09 and 0.86. So train each control with as many seeds as your own run. If you can afford only one
-# control, train on the format alone, because most real rewards pay for a format as well.
+# A control costs as much as the run that it belongs to, and one seed of it says little. So train it with as many seeds as your
+# own run. If you can afford only one control, train on the format alone: most real rewards pay for a format as well. Our runs train
+# one tiny model on one task, so they do not show how often a control improves a real model.
 #
-# ## 9. Know what this lesson does not show
-#
-# - All runs train one tiny model on one task. They do not show how often a control improves a real model: our controls of
-#   SmolLM2 ([lesson 14](14_real_model.ipynb)) were stopped [after 15 steps](../docs/results.md#controls-on-a-real-model),
-#   and we did not measure their accuracy.
-# - All runs are short. With one update per batch of samples, GRPO's clipping never acts ([lesson 13](13_when_the_log_lies.ipynb)), so the
-#   explanation by clipping in *Spurious Rewards* cannot apply here.
-# - A coin toss is one kind of noise. Wrong labels are another.
-#
-# ## 10. Cheat sheet
+# ## 9. Cheat sheet
 #
 # | step | what to do |
 # |---|---|
@@ -397,31 +404,41 @@ for name, result in found.items():
 # | leaks | search the training rows; ask fresh questions; let the model complete half a question |
 # | report | sampled, greedy, format and pass@k, each before and after, for each seed and each control |
 #
-# **A rising reward shows only that the policy earns more of it. Every other claim needs a control.**
+# A rising reward shows only that the policy earns more of it. Every other claim needs a control.
 #
-# ## 11. Exercises
+# ## 10. Exercises
 #
-# **Exercise 1.** A run gained `ours` points of accuracy. The list `controls` has the points that its control gained, one
-# number per seed. Write `due_to_reward(ours, controls)`: the gain minus the mean gain of the controls, but never more than
-# `ours`.
+# **Exercise 1: change, predict, run, compare.** Find a seed with which the format reward *loses*: accuracy ends at least 0.05 below
+# that of the base. Predict first: how many of the seeds 1 to 5 will lose? Then write `losing_seed`: train on
+# `REWARDS["format"]` with another seed (`train_on` takes one), evaluate as in section 4, and return the seed and its sampled
+# accuracy. A run takes about 30 seconds.
 
 
 # %%
-def due_to_reward(ours: float, controls: list[float]) -> float:
-    """Your answer: points of accuracy."""
+def losing_seed() -> tuple[int, float] | None:
+    """Your answer: (seed, sampled accuracy after training)."""
 
 
 # %% tags=["nbval-check-output"]
+from functools import partial
+
 from grpo_utils import check_exercise
 
-CASES = [((29.0, [21.0]), 8.0), ((10.0, [2.0, 4.0]), 7.0)]
-CASES += [((10.0, [-5.0, -3.0]), 10.0), ((10.0, [-2.0, 4.0]), 9.0)]
-HINTS = [
-    (14.0, "The control lost accuracy. Does your reward get credit for that?"),
-    (4.0, "That adds the controls up. Take their mean."),
-    (8.0, "Take the mean of all controls first, then set the limit."),
-]
-print(check_exercise("Exercise 1", due_to_reward, CASES, HINTS))
+
+def judged(attempt):
+    """What the run of an attempt did to accuracy."""
+    if (found := attempt()) is None:
+        return None
+    seed, accuracy = found
+    before = results["before"].accuracy.value
+    print(f"seed {seed}: accuracy {before:.2f} to {accuracy:.2f}")
+    return "lost" if accuracy < before - 0.05 else "not lost"
+
+
+OUTCOME = [((), "lost")]
+HINTS = [("not lost", "This seed did not lose. Try the next one.")]
+mine = partial(judged, losing_seed)
+print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** `before` and `after` have a list for each prompt, with one boolean for each sample. Write
@@ -449,20 +466,17 @@ print(check_exercise("Exercise 2", lost, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: your reward gets no credit for a gain that the controls made without reading the answer. If the controls
-# lost accuracy, your reward still gained only `ours`. The function returns a single number. In a report, subtract the
-# control seed by seed and give the interval (`paired_difference` of `grpo_utils.evaluation.statistics`).
+# Exercise 1: seed 1. Its reward ends at 1, as high as with seed 0. (Of the seeds 1 to 4 in section 4, one lost clearly.)
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def due_solution(ours: float, controls: list[float]) -> float:
-    return min(ours, ours - sum(controls) / len(controls))
+policy, log = train_on(REWARDS["format"], seed=1)
+other = evaluate(policy, tokenizer, test_rows, **DECODING)
+print(f"the reward ends at {log[-2]['reward']:.2f}")
 
-
-CASES = [((29.0, [21.0]), 8.0), ((10.0, [2.0, 4.0]), 7.0)]
-CASES += [((10.0, [-5.0, -3.0]), 10.0), ((10.0, [-2.0, 4.0]), 9.0)]
-print(check_exercise("Exercise 1, solution", due_solution, CASES))
+solved = partial(judged, lambda: (1, other.accuracy.value))
+print(check_exercise("Exercise 1, solution", solved, OUTCOME))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
