@@ -1,13 +1,14 @@
 # %% [markdown]
-# # 05 · Train in stages, stop and resume
+# # 05 · Train in stages
 #
-# We kill this run and damage its newest checkpoint. The resumed run differs by 0.0.
+# The first stage pays nothing for a correct answer. Correct answers still rise from {{before.accuracy.hits}} to
+# {{formed.accuracy.hits}} of {{formed.n}}.
 #
-# You will be able to train in *stages*, which are training runs that share one adapter, test whether they help,
-# and *resume* a killed run, with the same result as if nothing had happened.
+# **Guess first:** is it better to teach the format first, or everything at once? By how much?
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** is it better to teach the format first or
-# everything at once (section 4)? By how much?
+# You will be able to train one adapter in stages, and to test whether the stages help.
+#
+# You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 45–55 minutes with exercises. *Run All* takes about 2 to 4 minutes on a CPU, and 1.8 GB of memory.
 #
@@ -33,8 +34,8 @@ STEPS: int = 0  # steps in each of the two stages; 0: the default, 10
 SEED: int = 0  # seeds all randomness
 
 # %% [markdown]
-# This lesson compares several training runs, so it always trains the tiny model on the CPU. `setup_tiny` checks the
-# parameters and creates a folder for the results.
+# This lesson compares several training runs, so it trains the tiny model on the CPU. Section 6 shows the same two stages
+# on a GPU. `setup_tiny` checks the parameters and creates a folder for the results.
 
 # %%
 from grpo_utils import setup_tiny
@@ -49,12 +50,13 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 2. Train the first stage
 #
-# A *stage* is a training run with its own rewards, reward weights, steps and rows, which continues with the adapter of
-# the previous stage. "First teach the format, then the answers" sounds like a good plan. This lesson tests it.
+# A *stage* is a training run with its own rewards, weights, steps and rows. It continues with the adapter of the stage
+# before it. "First teach the format, then the answers" sounds like a good plan. Sections 2 and 3 carry it out, and
+# section 4 tests it.
 #
-# The task is the same as in lesson 03: two-digit addition problems, answered as
-# `<reasoning>…</reasoning><answer>…</answer>`. The first stage rewards only the format. Its reward weight for
-# correctness is 0, so TRL logs that reward but does not train on it. The second stage rewards both.
+# The task is that of lesson 03: two-digit additions, answered as `<reasoning>…</reasoning><answer>…</answer>`. In the
+# first stage, correctness has the weight 0: TRL logs this reward but does not train on it. The second stage rewards
+# everything.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards, model_path
@@ -64,12 +66,12 @@ test_rows = load_rows("addition", "test", 200, SEED)  # never trained on
 rewards, BOTH = math_rewards()
 FORMAT_ONLY = [0.0, *BOTH[1:]]
 print(f"{'weight in stage':27}{'1':>4}{'2':>5}")
-for reward, first, second in zip(rewards, FORMAT_ONLY, BOTH):
-    print(f"{reward.__name__:27}{first:4}{second:5}")
+for reward, stage_1, stage_2 in zip(rewards, FORMAT_ONLY, BOTH):
+    print(f"{reward.__name__:27}{stage_1:4}{stage_2:5}")
 
 # %% [markdown]
-# All runs share the settings in the next cell. The *learning-rate schedule* sets how the learning rate changes during
-# a run. TRL's default lowers the rate to 0. We keep the rate constant, so that it does not jump between stages.
+# All runs share the settings below. TRL would lower the learning rate to 0 within each stage. A constant rate does not
+# jump between stages.
 
 # %%
 SHARED = dict(
@@ -88,8 +90,7 @@ SHARED = dict(
 )
 
 # %% [markdown]
-# The stages differ in their reward weights, steps and seed, so one function can build the trainer for each stage.
-# `show_progress` replaces the trainer's own output with a progress bar.
+# Stages differ only in weights, steps and seed, so one function builds the trainer of each:
 
 # %%
 from grpo_utils import show_progress
@@ -112,38 +113,53 @@ def new_trainer(policy, weights, steps: int, seed: int) -> GRPOTrainer:
 
 
 # %% [markdown]
-# The first stage starts from a new adapter. `torch.manual_seed` fixes the adapter's random initial weights.
-# `"all-linear"` selects the seven matrices from lesson 03.
+# The first stage starts from a new adapter. Evaluate it before and after on 200 held-out prompts, and then save it:
 
 
 # %%
+from grpo_utils import evaluate
+
+
 def new_policy(seed: int) -> PeftModel:
     base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
-    torch.manual_seed(seed)
+    torch.manual_seed(seed)  # for the adapter's random initial weights
     lora = LoraConfig(
         r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
     )
     return get_peft_model(base, lora)
 
 
+def measure(policy: PeftModel, seed: int):
+    how = dict(max_new_tokens=32, temperature=1.0, seed=seed)
+    return evaluate(policy, tokenizer, test_rows, **how)
+
+
+# %%
 policy = new_policy(SEED)
+before = measure(policy, SEED)
 first = new_trainer(policy, FORMAT_ONLY, run.steps, SEED)
 first.train()
 policy.save_pretrained(run.folder / "format")
+formed = measure(policy, SEED)
+
+# %%
+from grpo_utils import compare
+
+gain = compare(before, formed)
+print(gain)
 
 # %% [markdown]
-# The bar shows the values of the last step. Only the format is rewarded, so the maximum is {{sum(FORMAT_ONLY):.1f}}, and
-# the weighted reward reached {{first.state.log_history[-2]['reward']:.2f}}. `correct` reached
-# {{first.state.log_history[-2]['rewards/correctness_reward/mean']:.2f}}, although this stage does not train on it
-# (section 4 explains why). `tied` is the share of groups whose completions all scored the same.
-#
-# **A stage is complete when its adapter is saved.**
+# The first stage was paid only for the format, and strict accuracy rose from {{before.accuracy.value:.2f}} to
+# {{formed.accuracy.value:.2f}}. Did the model learn to add? The second row says no: of the correctly formatted answers,
+# {{before.accuracy_given_format.value:.0%}} were correct before, and {{formed.accuracy_given_format.value:.0%}} after.
+# The last line but one splits the gain, and nearly all of it comes from the format. The tiny model could add all along;
+# it only did not write its results inside the tags.
 
 # %% [markdown]
 # ## 3. Continue with the same adapter
 #
 # The second stage loads the base model again and adds the saved adapter. By default, `PeftModel.from_pretrained` loads
-# an adapter for inference and freezes its weights. To train the adapter further, pass `is_trainable=True`.
+# an adapter for inference and freezes its weights. To train it further, pass `is_trainable=True`.
 
 
 # %% tags=["nbval-check-output"]
@@ -158,8 +174,8 @@ for trainable in (False, True):
     print(f"is_trainable={trainable}: {count} trainable parameters")
 
 # %% [markdown]
-# Now build the second trainer with the reward weights of the second stage. It gets a different seed, because the same
-# seed would show the same rows in the same order.
+# Now build the trainer of the second stage, with its own weights. Give it another seed, because the same seed would show
+# the same rows in the same order.
 
 # %%
 second = new_trainer(policy, BOTH, run.steps, SEED + 1000)
@@ -167,7 +183,7 @@ _ = second.train()
 
 # %% [markdown]
 # The *optimizer* turns gradients into weight updates. Ours, Adam, keeps two running means for each weight and counts
-# the steps. Did the second stage inherit those means?
+# its steps. Did the second stage inherit them?
 
 # %%
 counted = next(iter(second.optimizer.state.values()))["step"]
@@ -175,16 +191,16 @@ print(f"steps of both stages:     {2 * run.steps}")
 print(f"steps that Adam counted:  {counted:.0f}")
 
 # %% [markdown]
-# Adam counted {{counted:.0f}} of the {{2 * run.steps}} steps, so it started from zero in the second stage. That is what we want, because the
-# running means from the first stage belong to different rewards.
+# Adam started from zero, which is what we want: its old means belong to other rewards. (To continue an *interrupted* run,
+# you need them. [Lesson 07](07_export.ipynb) kills a run and resumes it.)
 #
 # **Only the adapter carries over to the next stage.**
 
 # %% [markdown]
 # ## 4. Compare with one stage
 #
-# A rising reward curve does not show that stages help. For a fair comparison, train **one** stage with all rewards
-# from the start, and with as many steps, completions and rows as both stages together.
+# A rising curve does not show that stages help. For a fair comparison, train **one** stage with all rewards from the
+# start, and with as many steps, completions and rows as both stages together.
 
 # %%
 from grpo_utils import show_run_curves
@@ -198,271 +214,176 @@ keys = [f"rewards/{r.__name__}/mean" for r in (rewards[1], rewards[0])]
 show_run_curves(curves, keys, mark=run.steps + 0.5)
 
 # %% [markdown]
-# The dashed line marks the start of the second stage. In the left panel, both runs learn the format. In the right
-# panel, correctness rises in the first stage too, although it is not rewarded there: `correctness_reward` reads only what
-# is inside `<answer>` tags, and the first stage teaches the tags.
-#
-# One run of each plan does not show which plan is better, so repeat both with two more seeds. `evaluate` samples each
-# policy's answers to the same 200 held-out prompts.
+# The dashed line marks the start of the second stage. One run of each plan does not show which is better, so repeat both
+# with two more seeds. `train_plan` carries an adapter through any list of stages:
+
 
 # %%
-from grpo_utils import evaluate
+def train_plan(plan, seed: int) -> PeftModel:
+    """Train one stage after another, each given as (weights, steps)."""
+    policy = new_policy(seed)
+    for number, (weights, steps) in enumerate(plan):
+        if number:
+            policy.save_pretrained(run.folder / "between")
+            policy = saved_policy(run.folder / "between")
+        new_trainer(policy, weights, steps, seed + 1000 * number).train()
+    return policy
 
-DECODING = dict(max_new_tokens=32, temperature=1.0)
 
-
-def measure(policy: PeftModel, seed: int):
-    return evaluate(policy, tokenizer, test_rows, seed=seed, **DECODING)
-
-
+ONE_STAGE = [(BOTH, 2 * run.steps)]
+TWO_STAGES = [(FORMAT_ONLY, run.steps), (BOTH, run.steps)]
 ones, twos = [measure(one_policy, SEED)], [measure(policy, SEED)]
 for seed in (SEED + 1, SEED + 2):
-    policy = new_policy(seed)
-    new_trainer(policy, BOTH, 2 * run.steps, seed).train()
-    ones.append(measure(policy, seed))
-    policy = new_policy(seed)
-    new_trainer(policy, FORMAT_ONLY, run.steps, seed).train()
-    policy.save_pretrained(run.folder / f"format-{seed}")
-    policy = saved_policy(run.folder / f"format-{seed}")
-    new_trainer(policy, BOTH, run.steps, seed + 1000).train()
-    twos.append(measure(policy, seed))
+    ones.append(measure(train_plan(ONE_STAGE, seed), seed))
+    twos.append(measure(train_plan(TWO_STAGES, seed), seed))
 
 # %% [markdown]
-# *Strict accuracy* is the share of answers that are correct and correctly formatted. `compare` compares two policies
-# prompt by prompt. `compare_seeds` computes the mean difference across seeds and its 95% interval
-# ([lesson 06](06_evaluation.ipynb) explains the method).
+# For each seed, compare the two plans prompt by prompt. Then average over the seeds
+# ([lesson 06](06_evaluation.ipynb) explains both).
 
 # %%
-from grpo_utils import compare, compare_seeds
+from grpo_utils import compare_seeds, paired_change, show_changes
 
+changes = {}
 for seed, (one, two) in enumerate(zip(ones, twos), start=SEED):
     print(f"seed {seed}, one stage:  {one.accuracy}")
     print(f"seed {seed}, two stages: {two.accuracy}")
-pairs = [compare(one, two) for one, two in zip(ones, twos)]
-by_seed = compare_seeds(pairs)
+    changes[f"seed {seed}"] = paired_change(one.right, two.right)
+by_seed = compare_seeds([compare(*pair) for pair in zip(ones, twos)])
 print(by_seed)
+show_changes(changes, "Two stages minus one stage")
 
 # %% [markdown]
-# With the three seeds, the difference between two stages and one is {{by_seed.differences[0]:+.3f}},
-# {{by_seed.differences[1]:+.3f}} and {{by_seed.differences[2]:+.3f}}. The mean is {{by_seed.difference.value:+.3f}}, and
-# its interval from {{by_seed.difference.low:+.3f}} to {{by_seed.difference.high:+.3f}} contains 0. **The comparison shows
-# no improvement.** Two stages could still be up to {{by_seed.difference.high:.2f}} better or up to
-# {{-by_seed.difference.low:.2f}} worse, and more seeds would narrow the interval. Other tasks and models can behave differently.
+# <details><summary>After you have guessed</summary>
 #
-# Stages are worth trying if one reward gives no signal at first. For example, a base model that is never correct
-# gets 0 for correctness on every completion, until an earlier stage has taught it enough to be correct sometimes.
-# You can also build a *curriculum*, which trains on easy rows first, from stages: give each stage its own rows, and
-# make the same comparison.
+# No improvement is shown: on average, two stages differ from one by {{by_seed.difference.value:+.2f}}, and the interval
+# contains 0. "Format first" is a plan that feels right, and here it changed nothing that we can measure.
 #
-# **Compare stages with a single stage, and report the interval.**
+# Section 2 has the reason. Some completions were correct and correctly formatted from the start, so both rewards gave a
+# signal from the first step. There was nothing to wait for.
+# </details>
 
 # %% [markdown]
-# ## 5. Kill a run
+# **Compare stages with a single stage of the same length, over several seeds.**
 #
-# To *resume* a run is to continue it after an interruption. To allow this, the run saves *checkpoints*, which are
-# folders with everything that the run needs to continue from the step at which they were saved.
+# <details><summary>Evidence</summary>
 #
-# The next cell puts a training run into a script, so that we can kill it. The script saves a checkpoint every two
-# steps. `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With
-# `None`, `trainer.train` starts at step 0, so the same script can both start and resume a run. The f-string fills in
-# `SHARED` and `SEED` from above.
-
-# %%
-SCRIPT = f"""
-import sys
-from grpo_utils import load_rows, math_rewards, newest_checkpoint
-from peft import LoraConfig
-from transformers import set_seed
-from trl import GRPOConfig, GRPOTrainer
-path, folder = sys.argv[1:]
-set_seed({SEED})  # TRL initializes the adapter before it uses `seed`
-rewards, weights = math_rewards()
-own = dict(
-    max_steps=8,
-    reward_weights=weights,
-    save_strategy="steps",
-    save_steps=2,
-    save_total_limit=2,
-    seed={SEED},
-)
-trainer = GRPOTrainer(
-    model=path,
-    peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear"),
-    args=GRPOConfig(folder, **own, **{SHARED}),
-    train_dataset=load_rows("addition", "train", 500),
-    reward_funcs=rewards,
-)
-checkpoint = newest_checkpoint(folder)
-print("resumes from:", checkpoint and checkpoint.name)
-trainer.train(resume_from_checkpoint=checkpoint)
-"""
+# The difference is {{by_seed.differences[0]:+.3f}}, {{by_seed.differences[1]:+.3f}} and {{by_seed.differences[2]:+.3f}} with
+# the three seeds, and the interval of the mean reaches from {{by_seed.difference.low:+.3f}} to
+# {{by_seed.difference.high:+.3f}}. So two stages could still be a little better or worse. This is one easy task and one tiny
+# model; other tasks can behave differently.
+# </details>
 
 # %% [markdown]
-# First run the script once without interruption, as a baseline for the comparison.
-
-# %%
-import re
-import subprocess
-import sys
-
-script = run.folder / "train.py"
-_ = script.write_text(SCRIPT)
-command = [sys.executable, str(script), path]
-unbroken, killed = run.folder / "unbroken", run.folder / "killed"
-
-
-def run_script(folder) -> None:
-    how = dict(capture_output=True, text=True, check=True)
-    done = subprocess.run([*command, str(folder)], **how)
-    print(
-        *re.findall("^(?:checkpoint|resumes).*", done.stdout, re.M), sep="\n"
-    )
-
-
-run_script(unbroken)
-
-# %% [markdown]
-# Start the script again in another folder, and **kill** it as soon as the step-4 checkpoint is complete. On Linux and
-# macOS, `process.kill()` sends SIGKILL. No program can catch that signal, so the script saves nothing more.
-
-# %% tags=["nbval-check-output"]
-import time
-
-saved = killed / "checkpoint-4" / "trainer_state.json"
-with open(run.folder / "killed.log", "w") as log:
-    process = subprocess.Popen([*command, str(killed)], stdout=log, stderr=log)
-    while process.poll() is None and not saved.exists():
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-print("killed:", process.returncode != 0)
-print("left:", *sorted(p.name for p in killed.glob("checkpoint-*")))
-
-# %% [markdown]
-# **A killed run keeps its checkpoints and loses only the steps after the newest one.**
-
-# %% [markdown]
-# ## 6. Find a damaged checkpoint
+# ## 5. Know when stages may help
 #
-# A run can also die *while it saves*. To imitate that, the next cell cuts the optimizer file of the newest checkpoint
-# in half. `get_last_checkpoint` of transformers finds the newest checkpoint. `checkpoint_problem` opens every file of
-# a checkpoint and reports what is wrong.
-
-# %% tags=["nbval-check-output"]
-from transformers.trainer_utils import get_last_checkpoint
-
-from grpo_utils import checkpoint_problem, newest_checkpoint
-
-newest = newest_checkpoint(killed)
-content = (newest / "optimizer.pt").read_bytes()
-_ = (newest / "optimizer.pt").write_bytes(content[: len(content) // 2])
-print("transformers takes:", get_last_checkpoint(str(killed)))
-print(f"its problem: {checkpoint_problem(newest)}")
+# Three plans can be worth the comparison. We have measured only the first:
+#
+# | plan | what it is for | how to build it |
+# |---|---|---|
+# | examples first, then GRPO | a model that is never correct: all completions of a group earn the same, so nothing is learned | train on worked answers (SFT), and continue the same adapter with GRPO ([lesson 09](09_sft_then_grpo.ipynb)) |
+# | easy rows first, a *curriculum* | hard rows, on which all groups are tied at first | give each stage its own `train_dataset`, and [measure which rows can teach](../grpo_check/docs/pilot.md) before each |
+# | a low length limit first | long answers, which take most of the time | raise `max_completion_length` in later stages, as DeepScaleR did from 8K to 16K and 24K tokens |
+#
+# The first two plans have one question in common: *is the next thing never rewarded today?* To answer it, look at samples
+# of the base model, as [lesson 03](03_grpo_lora.ipynb) does. If some groups contain correct and wrong answers, start with
+# one stage.
+#
+# **Add a stage only for a reward that gives no signal yet.**
 
 # %% [markdown]
-# transformers takes the folder with the highest number without looking inside. Our script calls `newest_checkpoint`,
-# which skips the damaged checkpoint.
+# ## 6. Run two stages on a GPU
 #
-# What does a complete checkpoint contain?
-
-# %%
-for file in sorted(newest_checkpoint(killed, say=len).iterdir()):
-    print(f"{file.name:28}{file.stat().st_size / 1000:6.0f} kB")
-
-# %% [markdown]
-# A run needs five of these files to continue: the adapter, the optimizer's running means (`optimizer.pt`), the
-# learning-rate schedule (`scheduler.pt`), the states of the random generators (`rng_state.pth`) and the log
-# (`trainer_state.json`). The base model never changes, so the checkpoint leaves it out and stays small.
-#
-# **A checkpoint is usable only if all its files are complete, so keep two checkpoints.**
-
-# %% [markdown]
-# ## 7. Resume the run
-#
-# To resume, run the same command with the same folder:
-
-# %%
-run_script(killed)
-
-# %% [markdown]
-# The script skipped the damaged checkpoint and resumed from `checkpoint-2`. Is the result the same as in the
-# uninterrupted run? The next cell compares the reward at every step and every adapter weight.
-
-# %% tags=["nbval-check-output"]
-import json
-
-from grpo_utils import logged
-from safetensors.torch import load_file
-
-
-def results(folder) -> tuple[list[float], dict]:
-    last = folder / "checkpoint-8"
-    state = json.loads((last / "trainer_state.json").read_text())
-    weights = load_file(last / "adapter_model.safetensors")
-    return logged(state["log_history"], "reward"), weights
-
-
-(rewards_one, one), (rewards_two, two) = results(unbroken), results(killed)
-apart = max(abs(a - b) for a, b in zip(rewards_one, rewards_two))
-print("steps:", len(rewards_two))
-print("largest difference of a reward:", apart)
-apart = max((one[name] - two[name]).abs().max().item() for name in one)
-print("largest difference of a weight:", apart)
-
-# %% [markdown]
-# Both differences are 0, so the resumed run has exactly the same result as the uninterrupted run. Five things prevent
-# such an exact match:
-#
-# - **A second pass over the rows.** After the first pass, TRL shuffles the rows differently in a resumed run
-#   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)).
-# - **`save_only_model=True`.** The checkpoint then has no optimizer file. transformers resumes from it without a
-#   warning, but `newest_checkpoint` skips it.
-# - **A batch that serves several steps** (`num_iterations` or `steps_per_generation` above the default). A checkpoint
-#   stores no completions, so save only at steps where new ones are sampled.
-# - **`beta` above 0.** transformers 5.17 then resumes without the trained adapter
-#   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)). Call `train_or_resume(trainer)` from
-#   `grpo_utils` instead of `trainer.train`.
-# - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly
-#   (never run here).
-#
-# **Resume with the same script and the same folder.**
-
-# %% [markdown]
-# ## 8. Save to storage that outlives the session
-#
-# A free Colab session can end at any time, and its disk is then deleted. Save checkpoints to Google Drive, and run the
-# same cells in the next session (never run).
+# This is the plan for a T4, with Unsloth and TRL, for Qwen or Gemma. (We have run it with the tiny model on a CPU, not on
+# a T4.) The policy stays in memory, so each stage simply gets it in a new trainer.
 #
 # ```python
-# from google.colab import drive
+# from unsloth import FastLanguageModel  # first: it changes the other libraries
+# from grpo_utils import load_rows, math_rewards
+# from trl import GRPOConfig, GRPOTrainer
 #
-# drive.mount("/content/drive")
-# folder = "/content/drive/MyDrive/grpo/second-stage"  # the output_dir
+# QWEN, GEMMA = "unsloth/Qwen2.5-1.5B-Instruct", "unsloth/gemma-3-1b-it"
+# MODEL = QWEN
+#
+# policy, tokenizer = FastLanguageModel.from_pretrained(
+#     model_name=MODEL, max_seq_length=512, load_in_4bit=True
+# )
+# ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+# MLP = ["gate_proj", "up_proj", "down_proj"]
+# policy = FastLanguageModel.get_peft_model(
+#     policy,
+#     r=16,
+#     lora_alpha=32,
+#     target_modules=ATTENTION + MLP,
+#     use_gradient_checkpointing="unsloth",
+#     random_state=0,
+# )
+#
+# rewards, both = math_rewards()
+# STAGES = {"form": ([0.0, 0.5, 0.5], 40), "answers": (both, 100)}  # weights, steps
+# for number, (name, (weights, steps)) in enumerate(STAGES.items()):
+#     config = GRPOConfig(
+#         output_dir=f"outputs/{name}",  # its own checkpoints
+#         reward_weights=weights,
+#         max_steps=steps,
+#         seed=number,  # other rows in each stage
+#         learning_rate=2e-4,
+#         lr_scheduler_type="constant_with_warmup",
+#         warmup_steps=2,
+#         per_device_train_batch_size=8,
+#         gradient_accumulation_steps=4,
+#         num_generations=8,
+#         max_completion_length=256,
+#         optim="adamw_8bit",
+#         fp16=MODEL == QWEN,  # a T4; Unsloth runs Gemma 3 in fp32 there
+#         bf16=False,  # from an L4 on: bf16=True and fp16=False
+#         save_steps=25,
+#         save_total_limit=2,
+#         report_to="none",
+#     )
+#     trainer = GRPOTrainer(
+#         model=policy,
+#         processing_class=tokenizer,
+#         reward_funcs=rewards,
+#         args=config,
+#         train_dataset=load_rows("gsm8k", "train", 7000),
+#     )
+#     trainer.train()
+#     policy.save_pretrained(f"outputs/{name}/adapter")
 # ```
 #
-# Drive uploads files with a delay and in any order, so the newest checkpoint may lack a file. `checkpoint_problem`
-# finds that. Without Drive, pass `push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True,
-# hub_private_repo=True` to `GRPOConfig`. The trainer then pushes each checkpoint to a private repository (never run).
+# Without Unsloth, replace the first two calls by those of transformers and PEFT. The loop does not change:
 #
-# **Save checkpoints where they outlive the session.**
+# ```python
+# from peft import LoraConfig, get_peft_model
+# from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+#
+# tokenizer = AutoTokenizer.from_pretrained(MODEL)
+# base = AutoModelForCausalLM.from_pretrained(
+#     MODEL,
+#     dtype="float16",
+#     quantization_config=BitsAndBytesConfig(load_in_4bit=True),
+# )
+# lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
+# policy = get_peft_model(base, lora)
+# ```
+#
+# For a plan in a file, checkpoints within each stage, and evaluation after each, copy the template: `python -m grpo_utils
+# new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/models.md) says what
+# changes for newer Qwen and Gemma models.
 
 # %% [markdown]
-# ## 9. Cheat sheet
+# ## 7. Cheat sheet
 #
 # | step or symptom | check | do |
 # |---|---|---|
+# | before you plan stages | Are some groups of the base model informative? | if so, start with one stage |
 # | end of a stage | Does the folder contain `adapter_model.safetensors`? | call `policy.save_pretrained(folder)` |
 # | start of the next stage | Is the number of trainable parameters above 0? | load with `is_trainable=True`, build a new `GRPOTrainer` |
 # | unclear benefit of stages | Does the interval over the seeds contain 0? | compare with one stage that has the same steps and rows |
-# | risk of a crash | Are there two `checkpoint-N` folders? | set `save_strategy="steps"`, `save_steps`, `save_total_limit=2` |
-# | interrupted run | Which checkpoint does `newest_checkpoint` return? | pass it as `resume_from_checkpoint` |
-# | error when resuming | What does `checkpoint_problem` say? | resume from the previous checkpoint |
-# | new value for a setting | What did it do when we measured it? | read [settings](../docs/settings.md), change one setting at a time |
-#
-# **Between stages, carry over the adapter. Within a stage, resume from the whole checkpoint.**
 
 # %% [markdown]
-# ## 10. Exercises
+# ## 8. Exercises
 #
 # **Exercise 1.** A comparison over seeds gives an interval from `low` to `high` for the difference in accuracy. Write
 # `verdict(low, high)`, which returns `"rose"`, `"fell"` or `"no improvement shown"`.
@@ -486,37 +407,44 @@ HINTS += [("fell", "Is the whole interval below 0?")]
 print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `resume_from(checkpoints, every)`. `checkpoints` is a list of pairs `[step, complete]`, in which
-# `complete` says whether the checkpoint was fully written. Each batch of completions serves `every` steps. What is the
-# last step from which a run can resume with the same result? Return 0 if there is none.
+# **Exercise 2.** Change the plan, and train it (20 to 30 seconds). Either swap the two stages of `TWO_STAGES`, so that
+# nobody pays for correctness at the end. Or keep the order, and give the first stage 18 of the 20 steps. **Predict** the
+# verdict first, compared with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in both
+# names below.
 #
-# **Try both before you unfold the solutions below.** [Lesson 06](06_evaluation.ipynb) explains the tests of section 4.
-# *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula.
-
+# **Try both before you unfold the solutions below.** Next, [lesson 06](06_evaluation.ipynb) explains the tests of section 4.
+# *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula, and *FastCuRL* (arXiv 2503.17287)
+# is about limits that grow from stage to stage.
 
 # %%
-def resume_from(checkpoints: list, every: int) -> int | None:
-    """Your answer: a step, or 0."""
+prediction = ""  # one of the three verdicts
+mine = None  # your run: measure(train_plan([...], SEED), SEED)
 
 
 # %% tags=["nbval-check-output"]
-LEFT = [
-    (([[10, True], [20, True], [30, False]], 1), 20),
-    (([[100, True], [9, True]], 1), 100),
-    (([[10, True], [15, True]], 2), 10),
-    (([[10, False]], 1), 0),
-]
-HINTS = [(30, "Step 30 is not complete. Which one is?")]
-HINTS += [(9, "Step 9 is not the newest. Which one is?")]
-HINTS += [(15, "Step 15 is in the middle of a batch. Which is not?")]
-print(check_exercise("Exercise 2", resume_from, LEFT, HINTS))
+def outcome(found) -> str:
+    """The verdict on a run, compared with the lesson's two stages."""
+    return paired_change(twos[0].right, found.right).verdict
+
+
+def your_prediction() -> str:
+    return prediction if mine else ""
+
+
+shown = outcome(mine) if mine else "no run yet"
+WRONG = f"Your run says {shown!r}. What did its last stage pay for?"
+VERDICTS = ("improved", "got worse", "no change shown")
+HINTS = [(wrong, WRONG) for wrong in VERDICTS]
+print(check_exercise("Exercise 2", your_prediction, [((), shown)], HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: only an interval that does not contain 0 shows a change. An interval that ends at 0 contains 0.
 #
-# Exercise 2: keep the complete checkpoints at steps where new completions are sampled, and take the highest step.
+# Exercise 2: with the stages swapped, our run got worse: 182 of 200 answers are correct instead of 191. This is only just
+# beyond chance, so your run may show no change. The cause is plausible: the last stage pays a wrong sum as much as a correct
+# one, so nothing protects what the first stage taught. Keep the earlier rewards in every later stage.
 # </details>
 
 
@@ -529,11 +457,8 @@ def verdict_solution(low: float, high: float) -> str:
 
 print(check_exercise("Exercise 1, solution", verdict_solution, INTERVALS))
 
-
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def resume_solution(checkpoints: list, every: int) -> int:
-    fit = [step for step, whole in checkpoints if whole and not step % every]
-    return max(fit, default=0)
-
-
-print(check_exercise("Exercise 2, solution", resume_solution, LEFT))
+mine = measure(train_plan(TWO_STAGES[::-1], SEED), SEED)
+print(compare(twos[0], mine))
+prediction = shown = outcome(mine)  # with hindsight
+print(check_exercise("Exercise 2, solution", your_prediction, [((), shown)]))
