@@ -6,7 +6,7 @@
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
-# Read [lesson 03](03_grpo_lora.ipynb) first, which trains a model with GRPO. The flow chart of section 10 has all faults.
+# Read [lesson 03](03_grpo_lora.ipynb) first, which trains a model with GRPO.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
 #
@@ -39,7 +39,18 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 
 # %% [markdown]
-# ## 2. Train a healthy run
+# ## 2. Ask the questions in this order
+#
+# This flow chart is the whole lesson. Each yes leads to a verdict and its fix. Causes come before symptoms, so start at the
+# top. The sections below explain the terms, each with a run that breaks.
+
+# %%
+from grpo_utils import diagram
+
+diagram("failures")
+
+# %% [markdown]
+# ## 3. Train a healthy run
 #
 # The task, format and rewards are those of lesson 03: two-digit addition problems, with reasoning and answer each in a pair
 # of tags.
@@ -98,7 +109,7 @@ from grpo_utils import load_policy
 
 def train(config, functions=rewards, rows=train_rows, end=None) -> list:
     policy, tokenizer = load_policy(run.model, **HOW)
-    tokenizer.eos_token = end or tokenizer.eos_token  # for section 7
+    tokenizer.eos_token = end or tokenizer.eos_token  # for section 8
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
@@ -134,7 +145,7 @@ print(diagnose(healthy)[0])
 # `diagnose` lists its findings, causes first. The cell prints the first one: nothing is wrong.
 
 # %% [markdown]
-# ## 3. Read five numbers first
+# ## 4. Read five numbers first
 #
 # The log has one dictionary per step. The next cell lists its keys, and compares the reward with the *loss*, the number
 # that training minimizes.
@@ -167,7 +178,7 @@ for key in ("reward", "loss"):
 # **The loss shows almost nothing; these five numbers show most faults.**
 
 # %% [markdown]
-# ## 4. Find a fault that the sum hides
+# ## 5. Find a fault that the sum hides
 #
 # In this run, `pattern_reward` replaces the two format rewards. The reward rises. What is wrong?
 
@@ -221,7 +232,7 @@ show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 # **Plot every reward separately, because their sum hides a dead one.**
 
 # %% [markdown]
-# ## 5. Find out why nothing is learned
+# ## 6. Find out why nothing is learned
 #
 # This run uses a single, hastily written reward.
 
@@ -252,7 +263,7 @@ print(diagnose(tied)[0])
 # `scale_rewards="batch"` or GDPO, TRL computes `frac_reward_zero_std` from the whole batch. It then does not show tied groups.)
 
 # %% [markdown]
-# ## 6. Recognize a collapsed policy
+# ## 7. Recognize a collapsed policy
 #
 # This run changes one number.
 
@@ -275,7 +286,7 @@ print(*samples.splitlines()[:4], sep="\n")
 # however long you wait. Go back to a *checkpoint*, a saved copy of the run, and divide the learning rate by ten or more.
 
 # %% [markdown]
-# ## 7. Distinguish two causes of truncation
+# ## 8. Distinguish two causes of truncation
 #
 # A completion ends with *EOS*, the end-of-sequence token. One of the next two runs cuts completions off too early. The
 # other waits for a token that the model never writes. Which one is A? Guess from the curves, not from the code.
@@ -310,7 +321,7 @@ for name in "ab":
     print(f"{name.upper()}:", *page.splitlines()[:2], sep="\n")
 
 # %% [markdown]
-# ## 8. Find a fault that is there at step 1
+# ## 9. Find a fault that is there at step 1
 #
 # This run has the same questions, rewards and settings as the healthy run. Look at the first step only.
 
@@ -339,7 +350,7 @@ show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 print(diagnose(strings)[0])
 
 # %% [markdown]
-# ## 9. Keep the prompts that can teach
+# ## 10. Keep the prompts that can teach
 #
 # Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers among
 # several samples, here eight for each of 100 two-digit and 100 three-digit problems.
@@ -390,17 +401,6 @@ print("dropped, but solvable:", solvable, "of", len(lost))
 # Tied groups fell from {{tied_groups(rates)}} to {{tied_groups(again)}}. Some are left, because eight samples give only an estimate: a prompt with a true
 # pass rate of 0.2 gets 0 of 8 one time in six. So the filter also dropped {{solvable}} solvable problems. A pass rate belongs to one prompt and
 # one policy, so it changes during training. It also costs samples, so filter only rows that you will use.
-
-# %% [markdown]
-# ## 10. Find the cause with a flow chart
-#
-# This flow chart is the whole lesson. Each yes leads to a verdict and its fix. Causes come before symptoms, so start at the
-# top.
-
-# %%
-from grpo_utils import diagram
-
-diagram("failures")
 
 # %% [markdown]
 # ## 11. Watch your own run
