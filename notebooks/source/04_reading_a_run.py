@@ -6,7 +6,7 @@
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
-# Read [lesson 03](03_grpo_lora.ipynb) first, which trains a model with GRPO. The flow chart of section 10 has all faults.
+# Read [lesson 03](03_grpo_lora.ipynb) first, which trains a model with GRPO.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
 #
@@ -39,7 +39,18 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 
 # %% [markdown]
-# ## 2. Train a healthy run
+# ## 2. Ask the questions in this order
+#
+# This flow chart is the whole lesson. Each yes leads to a verdict and its fix. Causes come before symptoms, so start at the
+# top. The sections below explain the terms, each with a run that breaks.
+
+# %%
+from grpo_utils import diagram
+
+diagram("failures")
+
+# %% [markdown]
+# ## 3. Train a healthy run
 #
 # The task, format and rewards are those of lesson 03: two-digit addition problems, with reasoning and answer each in a pair
 # of tags.
@@ -98,7 +109,7 @@ from grpo_utils import load_policy
 
 def train(config, functions=rewards, rows=train_rows, end=None) -> list:
     policy, tokenizer = load_policy(run.model, **HOW)
-    tokenizer.eos_token = end or tokenizer.eos_token  # for section 7
+    tokenizer.eos_token = end or tokenizer.eos_token  # for section 8
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
@@ -131,10 +142,10 @@ print(diagnose(healthy)[0])
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from {{logged(healthy, 'entropy')[0]:.2f}} to {{logged(healthy, 'entropy')[-1]:.2f}}.
 #
-# `diagnose` lists its findings, causes first. The cell prints the first one: nothing is wrong.
+# `diagnose` lists its findings, causes first. Here the first one says that nothing is wrong.
 
 # %% [markdown]
-# ## 3. Read five numbers first
+# ## 4. Read five numbers first
 #
 # The log has one dictionary per step. The next cell lists its keys, and compares the reward with the *loss*, the number
 # that training minimizes.
@@ -151,7 +162,7 @@ for key in ("reward", "loss"):
 
 # %% [markdown]
 # The reward tripled, while the loss stayed between {{min(values):.3f}} and {{max(values):.3f}}. The advantages of a group sum to 0, so the loss is
-# near 0 for good and bad policies alike. (Different lengths leave a remainder.)
+# near 0 for good and bad policies alike.
 #
 # Read these five numbers instead:
 #
@@ -167,7 +178,7 @@ for key in ("reward", "loss"):
 # **The loss shows almost nothing; these five numbers show most faults.**
 
 # %% [markdown]
-# ## 4. Find a fault that the sum hides
+# ## 5. Find a fault that the sum hides
 #
 # In this run, `pattern_reward` replaces the two format rewards. The reward rises. What is wrong?
 
@@ -221,7 +232,7 @@ show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 # **Plot every reward separately, because their sum hides a dead one.**
 
 # %% [markdown]
-# ## 5. Find out why nothing is learned
+# ## 6. Find out why nothing is learned
 #
 # This run uses a single, hastily written reward.
 
@@ -242,17 +253,16 @@ print(diagnose(tied)[0])
 
 # %% [markdown]
 # The scores differ: `reward_std`, their spread in a batch, ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run: {{logged(healthy, 'reward_std')[-1]:.2f}}). But
-# `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm` is the length of the *gradient*, which says
-# how strongly and in which direction to change each weight. Here it is {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
+# `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm`, the length of the *gradient* (how to
+# change each weight), is {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
 #
-# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare the gold answer with the
-# completion.
+# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare it with the completion.
 #
 # The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied, but these are *saturated*: all their answers are correct. (With
 # `scale_rewards="batch"` or GDPO, TRL computes `frac_reward_zero_std` from the whole batch. It then does not show tied groups.)
 
 # %% [markdown]
-# ## 6. Recognize a collapsed policy
+# ## 7. Recognize a collapsed policy
 #
 # This run changes one number.
 
@@ -275,7 +285,7 @@ print(*samples.splitlines()[:4], sep="\n")
 # however long you wait. Go back to a *checkpoint*, a saved copy of the run, and divide the learning rate by ten or more.
 
 # %% [markdown]
-# ## 7. Distinguish two causes of truncation
+# ## 8. Distinguish two causes of truncation
 #
 # A completion ends with *EOS*, the end-of-sequence token. One of the next two runs cuts completions off too early. The
 # other waits for a token that the model never writes. Which one is A? Guess from the curves, not from the code.
@@ -299,9 +309,8 @@ show_run_curves({"healthy": healthy, "A": short, "B": endless}, KEYS)
 # because the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}: its completions contain the whole answer
 # and only fail to stop.
 #
-# `HealthCallback` samples once more with four times the limit. The completions of A now end, so raise
-# `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in the chat
-# template.
+# `HealthCallback` samples once more with four times the limit. If the completions end, as in A, raise `max_completion_length`.
+# If they do not, as in B, set `tokenizer.eos_token` to the token that ends a turn in the chat template.
 # </details>
 
 # %%
@@ -310,7 +319,7 @@ for name in "ab":
     print(f"{name.upper()}:", *page.splitlines()[:2], sep="\n")
 
 # %% [markdown]
-# ## 8. Find a fault that is there at step 1
+# ## 9. Find a fault that is there at step 1
 #
 # This run has the same questions, rewards and settings as the healthy run. Look at the first step only.
 
@@ -339,7 +348,7 @@ show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 print(diagnose(strings)[0])
 
 # %% [markdown]
-# ## 9. Keep the prompts that can teach
+# ## 10. Keep the prompts that can teach
 #
 # Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers among
 # several samples, here eight for each of 100 two-digit and 100 three-digit problems.
@@ -392,21 +401,10 @@ print("dropped, but solvable:", solvable, "of", len(lost))
 # one policy, so it changes during training. It also costs samples, so filter only rows that you will use.
 
 # %% [markdown]
-# ## 10. Find the cause with a flow chart
-#
-# This flow chart is the whole lesson. Each yes leads to a verdict and its fix. Causes come before symptoms, so start at the
-# top.
-
-# %%
-from grpo_utils import diagram
-
-diagram("failures")
-
-# %% [markdown]
 # ## 11. Watch your own run
 #
 # Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl` explodes
-# and the reward falls, the callback saves the policy and stops the run. For a finished run, run `grpo-check health FOLDER`.
+# and the reward falls, it saves the policy and stops the run. For a finished run, use `grpo-check health FOLDER`.
 # [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
 #
 # Curves show that something is wrong; completions show what. With `GRPOConfig(log_completions=True)`, TRL keeps them, and
