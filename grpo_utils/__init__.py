@@ -51,8 +51,8 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show_points,
         show_reward_and_truth,
         show_run_curves,
-        show_tokens,
         show_shares,
+        show_tokens,
     )
     from .profiles import PROFILES
     from .progress import show_progress
