@@ -451,7 +451,7 @@ print(f"small weight to gated: {gate.sentence}")
 # A reply without a valid score is `None`, never 0. TRL adds the weighted scores of each answer, and `None` adds nothing, so an
 # answer whose call failed falls below the mean of its group. Return `None` for all answers to that question.
 #
-# The template [own_data](../templates/own_data) has such a judge, with retries, a deadline per batch and a pause after eight
+# The template [own_data](../templates/own_data/README.md) has such a judge, with retries, a deadline per batch and a pause after eight
 # failures in a row.
 
 # %% [markdown]
