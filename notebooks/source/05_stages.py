@@ -294,8 +294,8 @@ show_changes(changes, "Two stages minus one stage")
 # %% [markdown]
 # ## 6. Run two stages on a GPU
 #
-# This is the plan for a T4, with Unsloth and TRL, for Qwen or Gemma. (We have run it with the tiny model on a CPU, not on
-# a T4.) The policy stays in memory, so each stage simply gets it in a new trainer.
+# This is the plan for a T4, with Unsloth and TRL, for Qwen or Gemma. (A test compares its arguments with TRL's; we have not
+# run it on a T4.) The policy stays in memory, so each stage simply gets it in a new trainer.
 #
 # ```python
 # from unsloth import FastLanguageModel  # first: it changes the other libraries
