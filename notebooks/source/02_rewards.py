@@ -277,7 +277,8 @@ print(probe(count_tags))
 # group become more likely.
 #
 # Train on `count_tags`, and also log what you really want: `truth`. TRL multiplies each score by the weight of its
-# function, so a function with weight 0.0 changes nothing, and TRL still logs its mean.
+# function, so a function with weight 0.0 changes nothing, and TRL still logs its mean. What will the policy write in the end?
+# Guess before you run the two cells.
 
 
 # %%
@@ -315,9 +316,9 @@ for text in flawed.sampled[:3]:
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The policy repeats one tag instead of reasoning. The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, and a clean
-# completion earns only 1.0: stop when the mean passes what a clean completion can earn. Three samples (their
-# first 70 characters) show what the curve hides.
+# The policy repeats one tag instead of reasoning: the samples show their first 70 characters. The last mean reward is
+# {{flawed_log[-2]["reward"]:.2f}}, and a clean completion earns only 1.0. So stop a run when its mean reward passes what a
+# clean completion can earn, and read samples: the curve alone looks like success.
 # </details>
 
 # %% [markdown]
