@@ -18,9 +18,30 @@ pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "07_export.ipynb"
 
 
+EXACT = "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0"
+
+
 def texts_in(folder: Path) -> dict[str, str]:
+    """The texts of what a reader may release: not of the checkpoints that were killed and resumed."""
     kinds = {".json", ".md", ".jinja", ".txt", ""}
-    return {str(file): file.read_text() for file in folder.rglob("*") if file.is_file() and file.suffix in kinds}
+    files = [file for file in folder.rglob("*") if file.is_file() and folder / "resume" not in file.parents]
+    return {str(file): file.read_text() for file in files if file.suffix in kinds}
+
+
+def test_a_killed_run_is_resumed_to_the_last_bit(printed):
+    assert "killed: True\nleft: checkpoint-2 checkpoint-4" in printed
+    assert "resumes from: checkpoint-2" in printed
+    assert f"steps: 8\n{EXACT}" in printed
+
+
+def test_a_checkpoint_has_all_that_a_run_needs_to_continue(printed):
+    needed = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
+    assert all(re.search(rf"^{re.escape(name)} +\d+ kB", printed, re.MULTILINE) for name in needed)
+
+
+def test_a_resumed_run_keeps_the_rate_of_its_checkpoint(printed):
+    [rates] = re.findall(r"^learning rates: (.+)$", printed, re.MULTILINE)
+    assert rates.split() == ["0.002"] * 8
 
 
 def test_what_the_lesson_leaves_names_no_path_of_this_machine_and_no_token(committed):
@@ -127,6 +148,10 @@ def test_the_report_is_looked_for_where_the_lesson_leaves_it():
     """The fault: `grpo_utils run` looked into outputs/run, whatever folder the lesson names."""
     assert read_parameters(LESSON, []) == {"OUTPUT_DIR": "outputs/export"}
     assert read_parameters(LESSON, [("OUTPUT_DIR", "mine"), ("STEPS", "3")]) == {"OUTPUT_DIR": "mine", "STEPS": 3}
+
+
+def test_the_other_family_is_resumed_to_the_last_bit_too(other_family):
+    assert EXACT in other_family[1]
 
 
 def test_three_steps_do_not_claim_success(other_family):

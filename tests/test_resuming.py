@@ -95,7 +95,7 @@ def test_a_damaged_checkpoint_is_skipped_and_the_result_is_the_same(tmp_path):
 
 
 def test_a_run_resumed_after_its_first_epoch_sees_its_rows_in_another_order(tmp_path):
-    """As lesson 05 and docs/troubleshooting.md say. When this fails, resuming is exact there, too: say so."""
+    """As lesson 07 and docs/troubleshooting.md say. When this fails, resuming is exact there, too: say so."""
     whole, resumed = unbroken_and_resumed(tmp_path, rows=4)  # an epoch has two steps
     assert figures(resumed)[:2] == figures(whole)[:2] and figures(resumed)[2] != figures(whole)[2]
 

@@ -1,20 +1,25 @@
 # %% [markdown]
-# # 07 · Merge, export, inference
+# # 07 · Keep, resume, export
 #
-# The same weights, the same questions: 20 of 20 correct with padding on the left, and 1 of 20 on the right.
+# We kill this run and damage its newest checkpoint. The resumed run differs by {{apart_resumed:.1f}}.
 #
-# You will be able to turn a trained adapter into a model that anyone can load, check that nothing was lost on the
-# way, describe the model in a card, and serve it.
+# **Guess first:** with padding on the left, the exported model solves {{solved['left']:.0f}} of 20 problems. How many does
+# it solve with padding on the right?
 #
-# Export mistakes raise no errors. A model whose adapter was merged into the wrong weights still runs, but it answers
-# badly. So every step below ends with a check.
+# You will be able to resume a killed run, merge its adapter, check that nothing was lost, and publish and serve the model.
 #
-# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
-# *Internet* in the settings. Elsewhere, the cell does nothing.
+# You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.4 GB of memory.
 #
 # {{badges}}
+
+# %% [markdown]
+# <details><summary>Set up: on Colab and Kaggle</summary>
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
+# settings. Elsewhere, the cell does nothing.
+# </details>
 
 # %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
@@ -35,10 +40,186 @@ test_rows = load_rows("addition", "test", 200, SEED)
 prompts = list(test_rows["prompt"])
 
 # %% [markdown]
-# ## 1. Train a policy on a 4-bit base
+# ## 1. Kill a run
 #
-# First train a policy to export. It learns the addition problems of [lesson 03](03_grpo_lora.ipynb) with plain
-# transformers and PEFT. Its base is *quantized*: each weight is rounded to one of 16 levels, so it takes only 4 bits.
+# A run that can be *resumed* saves *checkpoints*: folders with everything that it needs to continue from a step. The next
+# two cells put a training run into a script, so that we can kill it. First the settings:
+
+# %%
+SHARED = dict(
+    learning_rate=2e-3,
+    lr_scheduler_type="constant",
+    num_generations=8,  # completions per prompt
+    per_device_train_batch_size=64,  # completions per step
+    max_completion_length=32,  # tokens
+    **dict(use_cpu=True, bf16=False, gradient_checkpointing=False),  # fp32
+    **dict(optim="adamw_torch", seed=SEED),
+    **dict(logging_steps=1, report_to="none", disable_tqdm=True),
+)
+
+# %% [markdown]
+# The script trains for 8 steps and saves a checkpoint every two. `newest_checkpoint` returns the newest complete one, or
+# `None`. With `None`, `trainer.train` starts at step 0, so the same script can start a run and resume it.
+
+# %%
+SCRIPT = f"""
+import sys
+from grpo_utils import load_rows, math_rewards, newest_checkpoint
+from peft import LoraConfig
+from transformers import set_seed
+from trl import GRPOConfig, GRPOTrainer
+path, folder = sys.argv[1:]
+set_seed({SEED})  # TRL initializes the adapter before it uses `seed`
+rewards, weights = math_rewards()
+saves = dict(save_strategy="steps", save_steps=2, save_total_limit=2)
+own = dict(max_steps=8, reward_weights=weights)
+trainer = GRPOTrainer(
+    model=path,
+    peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear"),
+    args=GRPOConfig(folder, **saves, **own, **{SHARED}),
+    train_dataset=load_rows("addition", "train", 500),
+    reward_funcs=rewards,
+)
+checkpoint = newest_checkpoint(folder)
+print("resumes from:", checkpoint and checkpoint.name)
+trainer.train(resume_from_checkpoint=checkpoint)
+"""
+
+# %% [markdown]
+# First run the script without an interruption, to have something to compare with.
+
+# %%
+import re
+import subprocess
+import sys
+
+script = run.folder / "resume" / "train.py"
+script.parent.mkdir()
+_ = script.write_text(SCRIPT)
+command = [sys.executable, str(script), run.path]
+unbroken, killed = script.with_name("unbroken"), script.with_name("killed")
+
+
+def run_script(folder) -> None:
+    how = dict(capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, str(folder)], **how)
+    said = re.findall("^(?:checkpoint|resumes).*", done.stdout, re.M)
+    print(*said, sep="\n")
+
+
+run_script(unbroken)
+
+# %% [markdown]
+# Start it again in another folder, and **kill** it as soon as the checkpoint of step 4 is complete. On Linux and macOS,
+# `process.kill()` sends SIGKILL. No program can catch that signal, so the script saves nothing more.
+
+# %% tags=["nbval-check-output"]
+import time
+
+saved = killed / "checkpoint-4" / "trainer_state.json"
+with open(script.with_name("killed.log"), "w") as log:
+    process = subprocess.Popen([*command, str(killed)], stdout=log, stderr=log)
+    while process.poll() is None and not saved.exists():
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+print("killed:", process.returncode != 0)
+print("left:", *sorted(p.name for p in killed.glob("checkpoint-*")))
+
+# %% [markdown]
+# ## 2. Find a damaged checkpoint
+#
+# A run can also die *while it saves*. To imitate that, cut the optimizer file of the newest checkpoint in half. Then
+# ask two functions: `get_last_checkpoint` of transformers, and `checkpoint_problem`, which opens every file.
+
+# %% tags=["nbval-check-output"]
+from transformers.trainer_utils import get_last_checkpoint
+
+from grpo_utils import checkpoint_problem, newest_checkpoint
+
+newest = newest_checkpoint(killed)
+content = (newest / "optimizer.pt").read_bytes()
+_ = (newest / "optimizer.pt").write_bytes(content[: len(content) // 2])
+print("transformers takes:", get_last_checkpoint(str(killed)))
+print(f"its problem: {checkpoint_problem(newest)}")
+
+# %% [markdown]
+# transformers takes the folder with the highest number without looking inside. `newest_checkpoint` skips the damaged one.
+# What does a complete checkpoint contain?
+
+# %%
+for file in sorted(newest_checkpoint(killed, say=len).iterdir()):
+    print(f"{file.name:28}{file.stat().st_size / 1000:6.0f} kB")
+
+# %% [markdown]
+# A run needs five of these files to continue: the adapter, the optimizer's running means (`optimizer.pt`), the
+# learning-rate schedule (`scheduler.pt`), the states of the random generators (`rng_state.pth`) and the log
+# (`trainer_state.json`). The base model never changes, so the checkpoint leaves it out and stays small.
+#
+# ## 3. Resume the run
+#
+# To resume, run the same command with the same folder:
+
+# %%
+run_script(killed)
+
+# %% [markdown]
+# The script skipped the damaged checkpoint and resumed from `checkpoint-2`. The next cell compares the reward of every step
+# and every weight of the adapter with those of the uninterrupted run.
+
+# %% tags=["nbval-check-output"]
+import json
+
+from grpo_utils import logged
+from safetensors.torch import load_file
+
+
+def end_of(folder) -> tuple[list[float], dict]:
+    last = folder / "checkpoint-8"
+    state = json.loads((last / "trainer_state.json").read_text())
+    weights = load_file(last / "adapter_model.safetensors")
+    return logged(state["log_history"], "reward"), weights
+
+
+def apart_in_weights(one: dict, other: dict) -> float:
+    return max((one[name] - other[name]).abs().max().item() for name in one)
+
+
+(rewards_one, weights_one), (rewards_two, weights_two) = (
+    end_of(unbroken),
+    end_of(killed),
+)
+apart_resumed = apart_in_weights(weights_one, weights_two)
+pairs = zip(rewards_one, rewards_two)
+print("steps:", len(rewards_two))
+print("largest difference of a reward:", max(abs(a - b) for a, b in pairs))
+print("largest difference of a weight:", apart_resumed)
+
+# %% [markdown]
+# Both differences are exactly 0: the kill and the damage left no trace. Five things prevent such an exact match:
+#
+# - **A second pass over the rows.** After the first pass, TRL shuffles the rows differently in a resumed run
+#   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)).
+# - **`save_only_model=True`.** The checkpoint then has no optimizer file. transformers resumes from it without a warning.
+# - **A batch that serves several steps** (`num_iterations` or `steps_per_generation` above the default). Save only at steps
+#   where new completions are sampled.
+# - **`beta` above 0.** transformers 5.17 then resumes without the trained adapter. Call `train_or_resume(trainer)` from
+#   `grpo_utils` instead of `trainer.train`.
+# - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly.
+#
+# A free Colab session can end at any time, and its disk is then deleted. Mount Google Drive
+# (`from google.colab import drive; drive.mount("/content/drive")`), and save checkpoints there. Drive uploads files with a
+# delay and in any order, so the newest checkpoint may lack a file, and `checkpoint_problem` finds that. Without Drive,
+# `GRPOConfig(push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True, hub_private_repo=True)` pushes each
+# checkpoint to a private repository. (We have not tried that.)
+#
+# **Keep two checkpoints on a disk that outlives the session, and resume with the same script and folder.**
+
+# %% [markdown]
+# ## 4. Train a policy on a 4-bit base
+#
+# Next, train a policy to export. It learns the additions of [lesson 03](03_grpo_lora.ipynb) with plain transformers and
+# PEFT. Its base is *quantized*: each weight is rounded to one of 16 levels, so it takes only 4 bits.
 
 # %%
 import torch
@@ -62,8 +243,8 @@ def load_in_4_bits():
 
 
 # %% [markdown]
-# A fast code path of bitsandbytes gives wrong gradients on some CPUs, so the loop turns it off. Now add the adapter,
-# evaluate the policy on the held-out prompts, and train it.
+# A fast code path of bitsandbytes gives wrong gradients on some CPUs, so the loop turns it off. Add the adapter, and
+# evaluate the policy before training.
 
 # %%
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -117,16 +298,16 @@ print("strict accuracy after:", after.accuracy)
 
 # %% [markdown]
 # Strict accuracy, the share of answers that are correct and correctly formatted, rose from {{before.accuracy.hits}} to
-# {{after.accuracy.hits}} of {{after.n}}.
-#
-# **The policy that you export has two parts: a 4-bit base and an fp32 adapter.**
+# {{after.accuracy.hits}} of {{after.n}}. This policy has two parts: a 4-bit base and an fp32 adapter.
 
 # %% [markdown]
-# ## 2. Save the adapter
+# ## 5. Save the adapter
 #
-# PEFT's `save_pretrained` records the folder that the base was loaded from. Nobody else has this folder. So
-# `save_adapter` calls `save_pretrained`, replaces the folder with the base's public name, and saves the tokenizer
-# with its chat template.
+# Export mistakes raise no errors: a model with a wrong merge still runs and answers badly. So every step below ends with a
+# check.
+#
+# PEFT's `save_pretrained` records the folder that the base was loaded from, which nobody else has. `save_adapter` calls it,
+# writes the base's public name instead, and saves the tokenizer with its chat template.
 
 # %%
 from grpo_utils import save_adapter
@@ -136,9 +317,8 @@ for file in sorted(adapter.iterdir()):
     print(f"{file.name}: {file.stat().st_size:,} bytes")
 
 # %% [markdown]
-# To check the files, load the adapter onto a fresh 4-bit base. Then compare its *logits*, the scores for every
-# possible next token, with those of the policy in memory. `apart` returns the largest difference over all
-# held-out prompts.
+# To check the files, load the adapter onto a fresh 4-bit base. Compare its *logits*, the scores of all possible next tokens,
+# with those of the policy in memory. `apart` returns the largest difference over all held-out prompts.
 
 
 # %% tags=["nbval-check-output"]
@@ -161,20 +341,15 @@ reloaded = PeftModel.from_pretrained(load_in_4_bits(), adapter).eval()
 print("largest difference of a logit:", apart(policy.eval(), reloaded))
 
 # %% [markdown]
-# The difference is exactly 0, so the files reproduce the policy that you trained.
-#
-# **Keep the adapter, because on its 4-bit base it is exactly the policy that you trained.**
+# The difference is exactly 0. Keep the adapter: on its 4-bit base, it is the policy that you trained.
 
 # %% [markdown]
-# ## 3. Merge one matrix by hand
+# ## 6. Merge the adapter
 #
-# An adapter needs PEFT and its base. *Merging* adds the adapter to the weights of the base, so that one plain model
-# remains. For each adapted matrix `W`, the adapter holds two small matrices, `A` and `B`. With the rank `r`, the
-# merged matrix is
+# An adapter needs PEFT and its base. *Merging* adds it to the weights of the base, so that one plain model remains. For each
+# matrix `W`, the adapter holds two small matrices, `A` and `B`. With the rank `r`, the merged matrix is
 #
 # $$W' = W + \frac{\alpha}{r} B A$$
-#
-# In code, this is `W + lora_alpha / r * B @ A`.
 
 # %%
 from grpo_utils import diagram
@@ -182,8 +357,8 @@ from grpo_utils import diagram
 diagram("lora")
 
 # %% [markdown]
-# The figure shows a larger model. The tiny model's `W` has 128 rows and columns. Load the **unquantized** base, put
-# the adapter on it, and compute the formula for one matrix:
+# The tiny model's `W` has only 128 rows and columns. Load the *unquantized* base, put the adapter on it, and compute the
+# formula for one matrix:
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -198,8 +373,8 @@ print(f"mean size of a weight: {W.abs().mean():.4f}")
 print(f"mean size of a change: {change.abs().mean():.4f}")
 
 # %% [markdown]
-# Training changed these weights by {{change.abs().mean():.4f}} on average, {{change.abs().mean() / W.abs().mean():.0%}}
-# of their mean absolute value. PEFT's `merge_and_unload` computes the same sum for every adapted matrix:
+# Training changed these weights by {{change.abs().mean() / W.abs().mean():.0%}} of their mean size. PEFT's
+# `merge_and_unload` computes the same sum for every matrix:
 
 # %%
 unmerged = logits(adapted)
@@ -210,15 +385,9 @@ difference = (logits(merged) - unmerged).abs().max().item()
 print(f"difference of a logit: {difference:.1e}")
 
 # %% [markdown]
-# PEFT's matrix equals yours exactly. The logits before and after the merge differ by {{difference:.1e}}, because the
-# merged model adds in a different order and fp32 rounds every sum.
+# PEFT's matrix equals yours. The logits differ by a few millionths, because fp32 rounds every sum.
 #
-# **A merge is one addition per matrix, and in fp32 it is exact up to rounding.**
-
-# %% [markdown]
-# ## 4. Save the merged model and reload it
-#
-# Save the model and the tokenizer in one folder. Then load both with plain transformers, as your users will.
+# Save the merged model and the tokenizer in one folder. Then load both with plain transformers, as your users will.
 
 # %%
 merged.save_pretrained(run.folder / "merged")
@@ -230,16 +399,13 @@ print(f"largest difference of a logit: {apart(merged, released):.1e}")
 print("chat template saved:", bool(tokenizer.chat_template))
 
 # %% [markdown]
-# The reloaded model gives the same logits up to rounding, and its folder has the chat template of the training run.
-# To halve the size of the file, call `merged.to(torch.bfloat16)` before you save.
+# The reloaded model gives the same logits up to rounding, and its folder has the chat template. To halve the size of the
+# file, call `merged.to(torch.bfloat16)` before you save. Always check the folder that you release, not the model in memory.
 #
-# **Check the folder that you release, not the model in memory.**
-
-# %% [markdown]
-# ## 5. See what a merge into 4 bits changes
+# ## 7. See what a merge into 4 bits changes
 #
-# The policy in memory has a 4-bit base. Merging the adapter into that base looks simpler, but the sum has to be
-# rounded to 16 levels again.
+# The policy in memory has a 4-bit base. Merging into that base looks simpler, but the sum has to be rounded to 16 levels
+# again.
 
 # %%
 diagram("merge")
@@ -265,8 +431,8 @@ rounding = matrix_of(in_4_bits) - exact
 print(f"mean size of the rounding: {rounding.abs().mean():.4f}")
 
 # %% [markdown]
-# PEFT warns about the rounding. Its mean size is {{rounding.abs().mean():.4f}}, while the change from training was
-# {{change.abs().mean():.4f}}. Now compare the models by their logits. The first bar is the difference from section 3.
+# PEFT warns about the rounding. Its mean size is {{rounding.abs().mean() / change.abs().mean():.0%}} of what training changed.
+# Now compare the models by their logits. The first bar is the difference from section 6.
 
 # %%
 from grpo_utils import compare, show_differences
@@ -285,9 +451,9 @@ show_differences(
 )
 
 # %% [markdown]
-# The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a factor
-# of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge moved one by only {{fp32_apart:.2f}}, because it does not
-# round to 4 bits again: it differs from the policy only in its base, which is not quantized. Do the answers get worse?
+# The 4-bit merge moved a logit by {{rounded_apart:.2f}}, which changes the odds of a token by a factor of up to
+# {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge moved one by {{fp32_apart:.2f}}, because its base is not
+# quantized. Do the answers get worse?
 
 # %%
 results, unlike, p_values = {}, {}, {}
@@ -301,16 +467,12 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
     print(f"  McNemar's test: p = {p_values[name]:.2f}")
 
 # %% [markdown]
-# The policy had {{after.accuracy.hits}} of 200 answers correct. The 4-bit merge changed {{unlike['4-bit merge']}} of
-# its answers, and {{results['4-bit merge'].accuracy.hits}} are correct (p = {{p_values['4-bit merge']:.2f}}). The fp32
-# merge changed {{unlike['fp32 merge']}}, and {{results['fp32 merge'].accuracy.hits}} are correct (p =
-# {{p_values['fp32 merge']:.2f}}). Chance alone can explain both differences in accuracy. On a harder task, a merge may
-# lose accuracy; we did not test a harder task.
+# The 4-bit merge changed {{unlike['4-bit merge']}} of 200 answers, and the fp32 merge {{unlike['fp32 merge']}}. No loss of
+# accuracy is shown on this easy task; a harder one may be less kind.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
-
-# %% [markdown]
-# ## 6. Ask the merged model
+#
+# ## 8. Ask the merged model
 #
 # For one question, use `pipeline`. It applies the chat template to your messages, which include the system prompt,
 # and returns them with the answer at the end.
@@ -325,11 +487,10 @@ answer = chat(prompts[1], **greedily)[0]["generated_text"][-1]["content"]
 print(prompts[1][-1]["content"], answer)
 
 # %% [markdown]
-# Always pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other
-# defaults. It can also set a `repetition_penalty`, which changes greedy answers too; our evaluation sets it to 1.0.
+# Pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other defaults.
 #
-# For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the
-# length of the longest. The model continues from the last position, so padding belongs on the left.
+# For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the length
+# of the longest. How much does its side matter?
 
 # %%
 solved = {}
@@ -344,17 +505,22 @@ for side in ("right", "left"):
     print(f"padding on the {side}: {solved[side]:.0f} of 20 correct")
 
 # %% [markdown]
-# The same model solves {{solved['left']:.0f}} of 20 problems with padding on the left, and {{solved['right']:.0f}} with
-# padding on the right. For *streaming*, which shows an answer while it is generated, pass
-# `streamer=TextStreamer(tokenizer)` to `generate`.
+# <details><summary>After you have guessed</summary>
 #
-# **Pad on the left, and use the chat template and the system prompt of the training run.**
+# The same weights solve {{solved['left']:.0f}} problems with padding on the left, and {{solved['right']:.0f}} on the right.
+# The model continues from the last position. On the right, that position is a filler token and not the end of your question.
+# There is no error and no warning. The model just looks stupid.
+# </details>
 
 # %% [markdown]
-# ## 7. Describe the model and upload it
+# For *streaming*, which shows an answer while it is generated, pass `streamer=TextStreamer(tokenizer)` to `generate`.
 #
-# Your users need to know how a model was trained. `report_run` prints the tables of lesson 03 and writes every number
-# and setting to `report.json`.
+# **Pad on the left, and use the chat template and the system prompt of the training run.**
+#
+# ## 9. Describe the model and upload it
+#
+# Your users need to know how a model was trained. `report_run` prints the tables of lesson 03 and writes every number and
+# setting to `report.json`.
 
 # %%
 import json
@@ -368,11 +534,10 @@ print("\nkeys:", *report)
 print("\nkeys of config:", *report["config"])
 
 # %% [markdown]
-# `config` holds what you need to repeat the run, such as the system prompt, the rewards and all training arguments.
-# The row `merged` describes the model that you release. `merged_p_value` compares it with the base.
+# `config` holds what you need to repeat the run. The row `merged` describes the model that you release.
 #
-# A *model card* is the README of a model, with a header for the Hub. `write_card` generates it from the report alone,
-# and `push` lists what an upload would contain.
+# A *model card* is the README of a model, with a header for the Hub. `write_card` generates it from the report, and `push`
+# lists what an upload would contain.
 
 # %%
 from grpo_utils import push, write_card
@@ -383,12 +548,11 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
     print(f"{name}: {size:,} bytes")
 
 # %% [markdown]
-# The rest of the card lists the rewards, settings and results, and says so if nothing improved. You choose the
-# license, which depends on the base.
+# The rest of the card lists rewards, settings and results, and says so if nothing improved. You choose the license, which
+# depends on the base.
 #
-# `push` selects only the files of a model. It rejects a file with what looks like an access token or a path on your
-# machine. With `dry_run=False`, it uploads the files to a private repository. The libraries' own calls upload without
-# these checks. They need an access token and were never run here:
+# `push` rejects a file with what looks like an access token or a path on your machine. With `dry_run=False`, it uploads the
+# files to a private repository. The libraries' own calls upload without these checks:
 #
 # ```python
 # from huggingface_hub import ModelCard
@@ -400,10 +564,7 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
 #
 # `hf auth login` in a terminal stores your token. Never write a token into a cell, because notebooks are shared.
 #
-# **Evaluate the saved model, generate its card from the report, and read the list of files before you upload.**
-
-# %% [markdown]
-# ## 8. Serve the model
+# ## 10. Serve the model
 #
 # Applications send questions to a *server* over HTTP, usually in OpenAI's format. `transformers serve` is such a
 # server and runs on a CPU. `served` starts it on a free port and stops it after the `with` block.
@@ -421,18 +582,19 @@ print("server:  ", reply.json()["choices"][0]["message"]["content"])
 print("pipeline:", answer)
 
 # %% [markdown]
-# The server gives the same answer as `pipeline`. Type `transformers serve outputs/export/merged` to start it
-# yourself. *vLLM* serves many users from GPUs. The second vLLM command below serves the unmerged adapter on its
-# base; replace `BASE` with the base's name. (We have never run either vLLM command.)
+# The server gives the same answer as `pipeline`. Make this comparison for every server. To start this one yourself, type
+# `transformers serve outputs/export/merged`.
+#
+# The commands below are for a GPU or another program, and we have not run them. *vLLM* serves many users. Its second command
+# serves the unmerged adapter on its base; replace `BASE` with the base's name.
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
 # vllm serve BASE --enable-lora --max-lora-rank 16 --lora-modules tiny-grpo=outputs/export/adapter
 # ```
 #
-# Ollama and llama.cpp run a model from one file in the *GGUF* format. The llama.cpp converter does not support the
-# tiny model's tokenizer ([what we measured](../docs/troubleshooting-gpu.md#gguf-measured)). For a model whose
-# tokenizer the converter supports, type these commands (never run here):
+# Ollama and llama.cpp run a model from one file in the *GGUF* format. The converter of llama.cpp does not support the tiny
+# model's tokenizer ([what we measured](../docs/troubleshooting-gpu.md#gguf-measured)). For a model that it supports, type:
 #
 # ```
 # git clone --depth 1 https://github.com/ggml-org/llama.cpp
@@ -441,8 +603,7 @@ print("pipeline:", answer)
 # ollama run tiny-grpo "What is 15 + 27?"
 # ```
 #
-# The `Modelfile` needs the chat template in Go's template language. `ollama_template` renders a conversation with the
-# tokenizer and derives the template from the result.
+# The `Modelfile` needs the chat template in Go's template language. `ollama_template` derives it from the tokenizer.
 
 # %%
 from grpo_utils import ollama_template
@@ -455,31 +616,26 @@ PARAMETER temperature 0''')
 
 # %% [markdown]
 # `stop` names the token that ends an answer. Without it, the model can keep going and write the next question.
-#
-# **Send the server a question that `pipeline` has answered, and compare the two answers.**
 
 # %% [markdown]
-# ## 9. Cheat sheet
+# ## 11. Cheat sheet
 #
 # | step | check | fix |
 # |---|---|---|
-# | save the adapter | Does a fresh load give the policy's logits? | save again before the session ends |
+# | before a long run | Are there two `checkpoint-N` folders on a disk that stays? | set `save_steps` and `save_total_limit=2` |
+# | resume | Which checkpoint does `newest_checkpoint` return? | pass it as `resume_from_checkpoint` |
 # | merge | Is the base unquantized and in fp32? | load the base again, without 4 bits |
 # | compare logits | Did the merge move them by less than 0.001? | release the adapter with its base |
-# | reload | Is there a chat template in the folder? | save the tokenizer next to the model |
+# | reload | Is there a chat template in the folder? | save the tokenizer, too |
 # | evaluate | Is the merged model as accurate as the policy? | read the answers that changed |
 # | ask a batch | Is the padding on the left? | set `tokenizer.padding_side = "left"` |
-# | upload | Does the list contain a private file? | remove the file from the folder |
 # | serve | Does the server answer like `pipeline`? | set `temperature` to 0 and send the system prompt |
 #
-# After training with Unsloth on a GPU, use `check_merged` from lesson 03. In a new process, it merges again, compares
-# the saved weights with this merge, and evaluates the saved model.
-#
-# **This lesson ran every step on a CPU, except the real upload, llama.cpp, vLLM and Ollama. We have never run vLLM or
-# Ollama.**
+# After training with Unsloth on a GPU, use `check_merged` from lesson 03. In a new process, it merges again, compares the
+# saved weights with this merge, and evaluates the saved model.
 
 # %% [markdown]
-# ## 10. Exercises
+# ## 12. Exercises
 #
 # **Exercise 1.** An exported model answers badly. You apply the chat template yourself and compare the model's logits
 # with those of the base and of the correct merge. Write `diagnose`, which takes the largest difference from each of
@@ -502,29 +658,50 @@ HINTS += [("template lost", "Is from_merge near 0, as with a correct merge?")]
 print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `gigabytes`, which returns the total size of a base with `parameters` weights of `bits` bits
-# and an adapter with `adapter` weights of 16 bits. A gigabyte is 10⁹ bytes.
+# **Exercise 2.** Your run is at step 6 of 8, and you think that its learning rate is too high. You divide it by ten in the
+# script, and resume. **Predict** whether the last adapter is the `"same"` as that of the uninterrupted run, or
+# `"different"`. Then do it, and fill in both names below:
 #
-# **Try both before you unfold the solutions.** Next, [lesson 08](08_grpo_by_hand.ipynb) computes GRPO by hand. The
-# papers behind this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
-
+# 1. Copy the checkpoint: `shutil.copytree(unbroken / "checkpoint-6", mine / "checkpoint-6")`.
+# 2. Change the script: `script.write_text(SCRIPT.replace("0.002", "0.0002"))`.
+# 3. Resume with `run_script(mine)`, which takes 15 to 60 seconds. For another try, use another folder.
+#
+# **Try both before you unfold the solutions.** Next, [lesson 08](08_grpo_by_hand.ipynb) computes GRPO by hand. The papers
+# behind this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
 
 # %%
-def gigabytes(parameters: float, bits: int, adapter: float) -> float | None:
-    """Your answer, in gigabytes."""
+import shutil
+
+prediction = ""  # "same" or "different"
+mine = script.with_name("mine")
+my_results = None  # after your run: end_of(mine)
 
 
 # %% tags=["nbval-check-output"]
-SIZES = [((1.5e9, 4, 37e6), 0.82), ((1.5e9, 16, 0), 3.0)]
-HINTS = [(6.59, "These are gigabits. How many bits are in a byte?")]
-HINTS += [(0.75, "This is the base alone. How large is the adapter?")]
-print(check_exercise("Exercise 2", gigabytes, SIZES, HINTS))
+def outcome(found) -> str:
+    """What a run shows, compared with the uninterrupted one."""
+    same = apart_in_weights(weights_one, found[1]) == 0
+    return "same" if same else "different"
+
+
+def your_prediction() -> str:
+    return prediction if my_results else ""
+
+
+shown = outcome(my_results) if my_results else "no run yet"
+WRONG = f"Your run says {shown!r}. Which learning rates did it log?"
+HINTS = [(wrong, WRONG) for wrong in ("same", "different")]
+print(check_exercise("Exercise 2", your_prediction, [((), shown)], HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: a difference below 0.001 is rounding, so those two models are the same. If the weights equal the correct
-# merge, only the template can be at fault. Exercise 2: a parameter of 16 bits takes 2 bytes.
+# merge, only the template can be at fault.
+#
+# Exercise 2: the adapter is the same to the last bit, and every step logged the old rate. A resumed run takes the learning
+# rate from the checkpoint: the optimizer and the schedule bring their own. To change it, start a new stage from the adapter
+# ([lesson 05](05_stages.ipynb)).
 # </details>
 
 
@@ -537,10 +714,13 @@ def diagnose_solution(from_base: float, from_merge: float) -> str:
 
 print(check_exercise("Exercise 1, solution", diagnose_solution, FAULTS))
 
-
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def gigabytes_solution(parameters: float, bits: int, adapter: float) -> float:
-    return (parameters * bits / 8 + adapter * 2) / 1e9
-
-
-print(check_exercise("Exercise 2, solution", gigabytes_solution, SIZES))
+slower = script.with_name("slower")
+shutil.copytree(unbroken / "checkpoint-6", slower / "checkpoint-6")
+_ = script.write_text(SCRIPT.replace("0.002", "0.0002"))
+run_script(slower)
+state = slower / "checkpoint-8" / "trainer_state.json"
+log = json.loads(state.read_text())["log_history"]
+print("learning rates:", *logged(log, "learning_rate"))
+shown = outcome(end_of(slower))
+print(check_exercise("Exercise 2, solution", lambda: "same", [((), shown)]))
