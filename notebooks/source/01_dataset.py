@@ -173,16 +173,15 @@ for kind, asked in prompts.items():
 # trained to continue text, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`.
 
 # %% [markdown]
-# ## 5. Extract gold answers
+# ## 5. Load your own data set and look at it
 #
-# GSM8K (Cobbe et al. 2021, arXiv 2110.14168) is a dataset of grade-school math problems whose solutions end with `#### ` and
-# the result. By default, this lesson generates problems in the same format. Set `GSM8K_FILE` to a file of your own, or to
-# `"hub"` to download the 7,473 training problems from the *Hub*, Hugging Face's public store of models and datasets.
+# GSM8K is a dataset of grade-school math problems, whose solutions end with `#### ` and the result. To stay offline, the next
+# cell writes 1000 problems in that form to a file, a few of them in a wrong form.
 
 # %%
+import json
 import random
-
-from grpo_utils import read_gsm8k
+from pathlib import Path
 
 
 def made_problem(draw: random.Random) -> dict:
@@ -190,60 +189,80 @@ def made_problem(draw: random.Random) -> dict:
     counts = [draw.randint(10, 2000) for _ in range(draw.randint(2, 9))]
     more = "".join(f" Then {name} gets {n} more." for n in counts[1:])
     question = f"{name} has {counts[0]} pens.{more} How many pens are there?"
-    solution = f"{sum(counts)} pens\n#### {sum(counts):,}"
+    end = draw.choice(97 * ["#### "] + 2 * ["Answer: "] + ["#### about "])
+    solution = f"{sum(counts)} pens\n{end}{sum(counts):,}"
     return {"question": question, "answer": solution}
 
 
-if GSM8K_FILE:
-    file = "" if GSM8K_FILE == "hub" else GSM8K_FILE
-    records = read_gsm8k("train", file)  # a missing or empty file is an error
-else:
-    draw = random.Random(SEED)
-    records = [made_problem(draw) for _ in range(1000)]
-print(f"{len(records)} records from {GSM8K_FILE or 'this lesson'}")
-print(records[0]["question"], records[0]["answer"], sep="\n")
+draw = random.Random(SEED)
+problems = [made_problem(draw) for _ in range(1000)]
+made = Path("lesson01_problems.jsonl")
+_ = made.write_text("\n".join(map(json.dumps, problems)), encoding="utf-8")
 
 # %% [markdown]
-# The gold answer is the text after the last `####`, without thousands commas. `gold_answer` reads it, or returns `None` if it
-# is missing. `rows_from` makes the rows. It rejects records without a gold answer and lists them in its report.
+# `load_dataset` reads files and the *Hub*, Hugging Face's public store of datasets. Only one line differs. For your own dataset on
+# the Hub, it is `load_dataset("your-name/your-data", split="train")`. GSM8K has two configurations, so there the line also names one:
 
 # %%
-from grpo_utils import rows_from
+from datasets import disable_progress_bars, load_dataset
+
+disable_progress_bars()
+if GSM8K_FILE == "hub":
+    loaded = load_dataset("openai/gsm8k", "main", split="train")
+else:
+    file = GSM8K_FILE or str(made)
+    loaded = load_dataset("json", data_files=file, split="train")
+made.unlink()
+print(f"{loaded.num_rows} records from {GSM8K_FILE or 'this lesson'}")
+
+# %% [markdown]
+# Look at the columns, and read five records. Which column has the question, and where exactly is the gold answer?
+
+# %%
+print(loaded.features)
+for record in loaded.select(range(5)):
+    print("\n" + record["question"], record["answer"], sep="\n")
+
+# %% [markdown]
+# Then map each record to a row. `gold_answer` reads the number after the last `####` and returns `None` if there is none.
 
 
+# %%
 def gold_answer(solution: str) -> str | None:
     _, marker, answer = solution.rpartition("####")
-    return answer.strip().replace(",", "") if marker else None
+    number = answer.strip().replace(",", "")
+    is_number = re.fullmatch(r"-?\d+(\.\d+)?", number)
+    return number if marker and is_number else None
 
 
-report = rows_from(records, read_answer=gold_answer)
-rows = report.all_rows()  # an error if a record was rejected
-print(report)
+def to_row(record: dict) -> dict:
+    prompt = chat_prompt(record["question"])
+    return {"prompt": prompt, "answer": gold_answer(record["answer"])}
+
+
+mapped = loaded.map(to_row, remove_columns=loaded.column_names)
+rows = check_rows([row for row in mapped if row["answer"]])
+pairs = zip(loaded["answer"], mapped["answer"])
+unread = [solution for solution, gold in pairs if gold is None]
+print(
+    f"rows: {len(rows)}, gold answers that could not be parsed: {len(unread)}"
+)
+for solution in unread[:6]:
+    print("  ", solution.splitlines()[-1])
 
 # %% [markdown]
-# Every record is accepted. If the reward cannot parse a gold answer, either nothing scores or only an identical text does:
-# "N/A" would match "N/A". So check that each gold answer is a number and that a perfect completion scores 1:
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import correctness_reward
-
-golds = [row["answer"] for row in rows]
-perfect = [f"<answer>{gold}</answer>" for gold in golds]
-scores = correctness_reward(completions=perfect, answer=golds)
-numbers = [re.fullmatch(r"-?\d+(\.\d+)?", gold) for gold in golds]
-print("every gold answer is a number:", all(numbers))
-print("every perfect completion scores 1:", set(scores) == {1.0})
-
-# %% [markdown]
-# ## 6. Read a file of your own
+# {{len(unread)}} of {{len(mapped)}} gold answers could not be parsed. Those after `Answer:` are good data: teach `gold_answer`
+# this form, and count again. Those with `about` are not, because no reward can check them: drop them.
 #
-# Real files are dirty. The next cell writes a German one (*frage* is the question, *loesung* the answer) as an old program
-# might, with semicolons and in the encoding cp1252. Then it calls `read_table` three times. (This function reads CSV, TSV,
-# JSON and JSONL.)
+# **Read the records that could not be parsed before you drop them: often the parser is wrong, not the data.**
+
+# %% [markdown]
+# ## 6. Read a dirty file
+#
+# Files that people typed have more faults. The next cell writes a German one (*frage*: question, *loesung*: answer), with
+# semicolons and in the encoding cp1252, as if it were still 1998. `read_table` needs three attempts:
 
 # %% tags=["nbval-check-output"]
-from pathlib import Path
-
 from grpo_utils import read_table
 
 FILE = """frage;loesung
@@ -253,6 +272,7 @@ Was ist 8 + 9?;
 was  ist 15 + 27?;42
 Was ist 7 + 7?;14
 Was ist 7 + 7?;15
+Ein CafÃ© verkauft 5 Tassen zu 3 â‚¬. Einnahmen?;15
 """
 mine = Path("lesson01_example.csv")
 _ = mine.write_bytes(FILE.encode("cp1252"))
@@ -266,34 +286,34 @@ mine.unlink()
 print(len(records), "records, the first:", records[0])
 
 # %% [markdown]
-# The first two attempts fail, and each error contains the fix. `read_table` reads a file completely or not at all. It also
-# rejects a quote that never closes. Python's CSV reader accepts it and reads the rest of the file as one field.
-#
-# Now make rows from the records:
+# Each error contains the fix. `rows_from` then makes the rows, and rejects bad records:
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import rows_from
+
 report = rows_from(records, question="frage", answer="loesung")
 print(report)
 
 # %% [markdown]
-# - Row 2 has no answer. Some rewards would pay for an empty completion.
-# - Row 3 duplicates row 1: different case or spacing does not make a new question.
-# - Rows 4 and 5 contradict each other. Only you can know which one is wrong, so both are rejected.
+# Row 3 repeats row 1, because case and spacing do not make a new question. Of rows 4 and 5, only you can know which one is wrong.
+# Row 6 was damaged by a program that read UTF-8 as cp1252. `report.rows` has the accepted rows.
+
+# %% [markdown]
+# ## 7. Try the reward on your answers
 #
-# Fix the file, or continue with the accepted rows, `report.rows`. `report.all_rows()` raises an error instead.
-#
-# One fault is hard to see. If a program reads UTF-8 as cp1252 and saves the text as UTF-8, the result is still valid UTF-8,
-# but the text is garbled:
+# A gold answer that no completion can match wastes its prompt. So score a perfect completion for every row. (For answers in
+# words, see [Rewards](../docs/rewards.md); for those that no rule can check, see [lesson 11](11_own_data_and_judge.ipynb).)
 
 # %% tags=["nbval-check-output"]
-damaged = "Ein Café verkauft 5 Tassen zu 3 €.".encode().decode("cp1252")
-print(rows_from([{"question": damaged, "answer": "15"}]))
+from grpo_utils import correctness_reward
+
+golds = [row["answer"] for row in rows]
+perfect = [f"<answer>{gold}</answer>" for gold in golds]
+scores = correctness_reward(completions=perfect, answer=golds)
+print("every perfect completion scores 1:", set(scores) == {1.0})
 
 # %% [markdown]
-# `rows_from` finds damage like this, but it can miss a single damaged letter. Read some of your rows yourself.
-
-# %% [markdown]
-# ## 7. Limit the prompt lengths
+# ## 8. Limit the prompt lengths
 #
 # Prompt and completion must fit in memory together, and TRL does not truncate prompts. So drop the longest rows. This cell
 # keeps about 95%:
@@ -323,7 +343,7 @@ show(
 # The limit drops {{len(rows) - len(short)}} rows. Long problems are often the hard ones, so say how many you dropped.
 
 # %% [markdown]
-# ## 8. Split without leaks
+# ## 9. Split without leaks
 #
 # A *leak* is a question that appears in both the training rows and the held-out rows. It makes memorization look like skill.
 # The usual split shuffles the rows and cuts the list in two. To test it, hide 80 copies (with different case or spacing) and
@@ -403,7 +423,7 @@ for name, (train, test) in splits.items():
 # **Split by question, not by row, and search for twins between the sides and within the held-out rows.**
 
 # %% [markdown]
-# ## 9. Cheat sheet
+# ## 10. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
@@ -414,7 +434,7 @@ for name, (train, test) in splits.items():
 # | accuracy too good to be true | Does `find_twins` find pairs? | Split by question. |
 
 # %% [markdown]
-# ## 10. Exercises
+# ## 11. Exercises
 #
 # **Exercise 1.** Another dataset ends its solutions with `\boxed{…}`, and some solutions contain several. Write
 # `read_boxed(solution)`. It returns the content of the **last** box without outer spaces. It returns `None` if there is no
