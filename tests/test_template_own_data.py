@@ -130,3 +130,21 @@ def test_bad_rows_are_named_before_anything_is_loaded(project):
     run = in_folder(project, "train.py", *SHORT, "--dataset_name", "mine.csv")
     assert "bad rows in mine.csv: 2" in run.stderr and "line 3: has 3 fields" in run.stderr
     assert run.returncode and "Loading weights" not in run.stderr and "Traceback" not in run.stderr
+
+
+GERMAN = [
+    ("24,50 Euro.", "Es sind 24,50 Euro.", "50,24 Euro."),
+    ("1.250 Euro.", "1250 Euro.", "1,25 Euro."),
+    ("Um 10:22 Uhr.", "Der Zug kommt um 10:22 Uhr.", "Um 22:10 Uhr."),
+]
+
+
+def test_numbers_are_read_as_the_language_writes_them(tmp_path):
+    """As English, "50,24" was the numbers 50 and 24, like "24,50": a wrong answer counted as correct."""
+    german = (TEMPLATE / "rewards.py").read_text(encoding="utf-8").replace('LANGUAGE = "en"', 'LANGUAGE = "de"', 1)
+    (tmp_path / "rewards.py").write_text(german, encoding="utf-8")
+    (tmp_path / "judge.py").write_text("judge_all = None")
+    with imported(tmp_path, "rewards", "judge") as (rewards, _):
+        for gold, right, wrong in GERMAN:
+            row = dict(question="Wann, und was kostet es?", answer=gold, key="")
+            assert [rewards.is_right(text, row) for text in (gold, right, wrong)] == [True, True, False], gold

@@ -80,6 +80,8 @@ def own_rows(name: str, split: str, held_out: float) -> list[dict]:
     solved = [row for row in rows if row["solution"]]
     tried = outcomes(*([row[column] for row in solved] for column in ("solution", "function", "calls")))
     for row, values in zip(solved, tried, strict=True):
+        if not passed(values, json.loads(row["expected"])):  # again alone: among others, it may have run out of time
+            [values] = outcomes([row["solution"]], [row["function"]], [row["calls"]])
         if not passed(values, json.loads(row["expected"])):
             found = [value.value if isinstance(value, Value) else f"no value: {value.why}" for value in values]
             raise SystemExit(

@@ -14,10 +14,6 @@ from grpo_core.training.texts import completion_text
 from judge import judge_all
 from rapidfuzz import fuzz
 
-TOKEN = re.compile(
-    r"(?P<number>(?<![\w.])(?:-(?=[0-9]))?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?!\w))"
-    r"|(?P<word>[^\W_]+(?:['’][^\W_]+)*)"
-)
 MINUS = str.maketrans("\u2212\u2013", "--")  # the minus sign, and the dash that many people use for it
 MARKUP = re.compile(r"[<>`{}]")
 #: The language of your answers: en, de, fr or es. For another one, add its small words below.
@@ -33,14 +29,24 @@ SMALL_WORDS = {
     "para por con y e o u llama",
 }
 SMALL = set(SMALL_WORDS[LANGUAGE].split())
+#: English writes 1,250.5 where the other three languages write 1.250,5.
+THOUSANDS, POINT = (",", ".") if LANGUAGE == "en" else (".", ",")
+TOKEN = re.compile(
+    r"(?P<time>(?<![\w.:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![\w:]))"
+    rf"|(?P<number>(?<![\w{POINT}])(?:-(?=[0-9]))?"
+    rf"(?:[0-9]{{1,3}}(?:{re.escape(THOUSANDS)}[0-9]{{3}})+|[0-9]+)(?:{re.escape(POINT)}[0-9]+)?(?!\w))"
+    r"|(?P<word>[^\W_]+(?:['’][^\W_]+)*)"
+)
 ENOUGH = 0.7  # the overlap at which an answer to a row without a key counts as correct
 
 
 def tokens(text: str) -> list[str | Decimal]:
-    """Words without case, and numbers: 1,250 and 1250.0 are equal. (Three characters count as a minus.)"""
+    """Words without case, times such as 10:22, and numbers: 1,250 and 1250.0 are equal. (Three signs are a minus.)"""
     plain = unicodedata.normalize("NFKC", text).translate(MINUS).casefold()
     found = TOKEN.finditer(plain)
-    return [Decimal(token[0].replace(",", "")) if token["number"] else token[0] for token in found]
+    return [
+        Decimal(token[0].replace(THOUSANDS, "").replace(POINT, ".")) if token["number"] else token[0] for token in found
+    ]
 
 
 def beyond(text: str, question: str, expert: str) -> set:
@@ -51,8 +57,9 @@ def beyond(text: str, question: str, expert: str) -> set:
     return set(tokens(text)) - free
 
 
-def numbers(found: set) -> set[Decimal]:
-    return {token for token in found if isinstance(token, Decimal)}
+def numbers(found: set) -> set[Decimal | str]:
+    """The numbers among tokens, and the times."""
+    return {token for token in found if isinstance(token, Decimal) or ":" in token}
 
 
 def false(text: str, question: str, expert: str) -> bool:

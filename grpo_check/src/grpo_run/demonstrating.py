@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .folder import check_writable
+from .folder import check_writable, hold
 from .limits import require
 from .rows import read_rows
 from .start import Settings
@@ -32,6 +32,7 @@ def demonstrate(
         raise SystemExit(f"Error: {folder} already has a model. Rename it, or choose another output_dir.")
     require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
     check_writable(folder)
+    hold(folder)
     run = settings.run
     if file:
         held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed, run.held_out)

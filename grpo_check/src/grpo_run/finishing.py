@@ -22,5 +22,5 @@ def finish(folder: Path, rows: object, before: dict, after: dict, **entries: obj
     write_card(folder / "model", folder)
     print(f"written: {folder / FILE}\nwritten: {folder / 'model'}")
     print(f"Next, in the project's folder: python -m grpo_run.report {folder.as_posix()} --wrong 20")
-    if any(folder.rglob("completions_*.parquet")):
-        print(f"Watch it learn, step by step: grpo-check replay {folder.as_posix()}")
+    for run in sorted({path.parent.parent for path in folder.rglob("completions_*.parquet")}):  # one, or each stage
+        print(f"Watch it learn, step by step: grpo-check replay {run.as_posix()}")

@@ -113,13 +113,16 @@ def check_model(values: dict, config: Path) -> None:
     name = values["model_name_or_path"]
     if not name:
         raise SystemExit("Error: model_name_or_path is missing. Add --config config.cpu.yaml, which sets it.")
-    if name.startswith(".") and not Path(name).is_dir():
+    here = Path(name)
+    if not here.is_dir() and (name.startswith(".") or (len(here.parts) > 1 and Path(here.parts[0]).is_dir())):
         near = near_model(name)
         fix = f"Did you mean {near}?" if near else "(`python -m grpo_utils new` copies ./tiny-model too.)"
         fix = "Fetch it: python -m grpo_core.smollm2 smollm2" if Path(name).name == "smollm2" else fix
         raise SystemExit(f"Error: there is no model in {name}. {fix}")
-    if not Path(name).is_dir():
+    if not here.is_dir():
         check_on_hub(name, config)
+    elif not any((here / file).is_file() for file in ("config.json", "adapter_config.json")):
+        raise SystemExit(f"Error: {name} has no model: no config.json or adapter_config.json. Did sft.py end in it?")
     if values["load_in_4bit"] and not values["use_peft"]:
         raise SystemExit("Error: load_in_4bit needs use_peft: 4-bit weights cannot be trained, but an adapter can.")
     if Path(name, "adapter_config.json").is_file():
@@ -129,10 +132,12 @@ def check_model(values: dict, config: Path) -> None:
 
 
 def near_model(name: str) -> str:
-    """The folder here that holds a model and is called almost so, or ""."""
-    models = {path.parent.name: f"./{path.parent.name}" for path in Path(".").glob("*/config.json")}
-    near = difflib.get_close_matches(name.removeprefix("./"), models, n=1, cutoff=0.8)
-    return models[near[0]] if near else ""
+    """The folder here or in the same folder that holds a model and is called almost so, or ""."""
+    beside = Path(name).parent
+    found = [*Path(".").glob("*/config.json"), *beside.glob("*/config.json"), *beside.glob("*/adapter_config.json")]
+    models = {path.parent.as_posix() for path in found}
+    near = difflib.get_close_matches(Path(name).as_posix(), sorted(models), n=1, cutoff=0.8)
+    return near[0] if near and "/" in near[0] else f"./{near[0]}" if near else ""
 
 
 def check_on_hub(name: str, config: Path) -> None:

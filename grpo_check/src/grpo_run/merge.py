@@ -12,11 +12,12 @@ from grpo_core.training.merging import merge_adapter
 
 from .cards import write_card
 from .held_out import read_answers
-from .trained import base_of, model_in
+from .report import read_report
+from .trained import base_of, model_in, trained_in
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Merge in fp32 on the CPU, check the merge, and save it in the base's own dtype with its tokenizer and a card."""
+    """Merge in fp32 on the CPU, check the merge, and save it in the dtype of training with its tokenizer and a card."""
     parser = argparse.ArgumentParser(
         prog="python -m grpo_run.merge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -30,7 +31,8 @@ def main(arguments: list[str] | None = None) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SystemExit(f"Error: {folder} is not an empty folder. Delete it, or name another one.")
     prompts = [answer["prompt"] for answer in read_answers(adapter.parent)[:8]]
-    dtype = own_dtype(base)
+    check_unquantized(base)
+    dtype = trained_in(read_report(adapter.parent))
     try:
         merged, tokenizer, difference = merge_adapter(adapter, base, prompts)
     except ValueError as error:
@@ -38,21 +40,20 @@ def main(arguments: list[str] | None = None) -> None:
     merged.to(dtype).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     write_card(folder, adapter.parent)
-    print(f"written: {folder} (the merge changed no logit by more than {difference:.1g} in fp32; saved in {dtype})")
+    rounded = "" if dtype.itemsize > 2 else ", whose rounding can change single answers"
+    checked = f"in fp32, the merge changed no logit by more than {difference:.1g}"
+    print(f"written: {folder} ({checked}; saved in {dtype}, as it was trained{rounded})")
 
 
-def own_dtype(base: str) -> object:
-    """The dtype of the base's weights; stop if they are quantized, because a merge would round the adapter away."""
-    import torch
+def check_unquantized(base: str) -> None:
+    """Stop if the base's weights are quantized, because a merge would round the adapter away."""
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(base)
-    if "quantization_config" in config.to_dict():
+    if "quantization_config" in AutoConfig.from_pretrained(base).to_dict():
         raise SystemExit(
             f"Error: {base} is quantized, and a merge into it would round the adapter away. Write the hub id of the "
             "unquantized model as base_model_name_or_path into adapter_config.json, and merge again."
         )
-    return config.dtype or torch.float32
 
 
 if __name__ == "__main__":

@@ -88,9 +88,12 @@ def check_rewards(rewards: dict[Callable, float], known: Iterable[str] = ()) -> 
 
     ``known`` has the names of those that are left out on purpose.
     """
-    if not (isinstance(rewards, dict) and rewards and all(map(is_finite, rewards.values()))):
+    weights = rewards.items() if isinstance(rewards, dict) else ()
+    wrong = [f"{getattr(one, '__name__', one)} has {weight!r}" for one, weight in weights if not is_finite(weight)]
+    if wrong or not weights:
         example = "REWARDS = {correctness_reward: 2.0, format_reward: 0.5}"
-        raise SystemExit(f"Error: REWARDS in rewards.py must give each reward a weight: {example}.")
+        found = f" ({', '.join(wrong)})" if wrong else ""
+        raise SystemExit(f"Error: REWARDS in rewards.py must give each reward a weight{found}: {example}.")
     written = vars(sys.modules["rewards"]) if "rewards" in sys.modules else {}
     for name, reward in written.items():
         own = name.endswith("_reward") and callable(reward) and reward.__module__ == "rewards"

@@ -3,10 +3,14 @@
 import json
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grpo_core.training.policy import load_base
 
 from .report import read_report
+
+if TYPE_CHECKING:
+    import torch
 
 logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it suggests a kernel that nobody needs
 
@@ -33,6 +37,14 @@ def base_of(model: Path) -> str | None:
     return base
 
 
+def trained_in(report: dict) -> "torch.dtype":
+    """The dtype in which the model of a report was trained."""
+    import torch
+
+    training = report["config"]["training"]
+    return torch.bfloat16 if training["bf16"] else torch.float16 if training["fp16"] else torch.float32
+
+
 def load(folder: Path) -> tuple:
     """The model in a folder, its tokenizer and the report of its run.
 
@@ -42,12 +54,16 @@ def load(folder: Path) -> tuple:
     from transformers import AutoTokenizer
 
     model = model_in(folder)
+    if model == folder and not (folder.parent / "report.json").is_file():
+        raise SystemExit(
+            f"Error: {folder} has a model, but no report of a run of train.py. If it is from sft.py, let train.py "
+            "go on from it, and name the output_dir of that run."
+        )
     report = read_report(model.parent)
-    training, on_gpu = report["config"]["training"], torch.cuda.is_available()
-    trained_in = torch.bfloat16 if training["bf16"] else torch.float16 if training["fp16"] else torch.float32
+    on_gpu = torch.cuda.is_available()
     policy = load_base(
         str(model),
-        dtype=trained_in if on_gpu else torch.float32,
+        dtype=trained_in(report) if on_gpu else torch.float32,
         load_in_4bit=base_of(model) is not None and report["load_in_4bit"],
         device_map={"": 0} if on_gpu else "cpu",
     )
