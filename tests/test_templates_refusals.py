@@ -494,6 +494,7 @@ def test_a_read_only_output_dir_is_refused_before_a_model_is_loaded(here, monkey
 @slow
 def test_a_model_in_the_output_folder_is_not_renamed_away(here):
     (here / "outputs" / "whole" / "model").mkdir(parents=True)
+    (here / "outputs" / "whole" / "model" / "config.json").write_text("{}")
     (here / "outputs" / "whole" / "report.json").write_text("{}")
     model = ["--output_dir", "outputs/whole", "--model_name_or_path", "outputs/whole/model"]
     with pytest.raises(SystemExit, match="model_name_or_path is in outputs/whole, which would be renamed"):
