@@ -3,7 +3,13 @@
 import pytest
 from course import judged
 
-from grpo_utils.plots import pass_rate_bars, reward_curve, show_differences, show_reward_and_accuracy
+from grpo_utils.plots import (
+    pass_rate_bars,
+    reward_curve,
+    show_before_and_after,
+    show_differences,
+    show_reward_and_accuracy,
+)
 from grpo_utils.plots.base import DOUBTFUL, GOOD, MEANINGS, NEUTRAL, OTHERS, colors_of
 from grpo_utils.plots.rates import VERDICTS
 from grpo_utils.plots.runs import run_curves
@@ -81,3 +87,10 @@ def test_accuracy_has_the_color_of_correct_answers_and_the_reward_that_of_doubt(
     found = judged(["1"], ["1"], ["1"])
     figure = shown(monkeypatch, show_reward_and_accuracy, [0.1, 2.0], {0: found, 2: found})
     assert [axes.lines[0].get_color() for axes in figure.axes] == [DOUBTFUL, GOOD]
+
+
+def test_a_pair_of_bars_shows_each_name_before_and_after(monkeypatch):
+    figure = shown(monkeypatch, show_before_and_after, {"is": (0.79, 0.78), "<reasoning>": (0.39, 0.46)}, "a title")
+    before, after = figure.axes[0].containers
+    assert [bar.get_width() for bar in before] == [0.79, 0.39] and [bar.get_width() for bar in after] == [0.78, 0.46]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["is", "<reasoning>"]

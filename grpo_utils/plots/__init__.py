@@ -2,7 +2,14 @@
 
 from .base import COLORS, MARKERS, show
 from .diagrams import diagram
-from .rates import length_histogram, pass_rate_bars, show_changes, show_differences, show_pass_at_k
+from .rates import (
+    length_histogram,
+    pass_rate_bars,
+    show_before_and_after,
+    show_changes,
+    show_differences,
+    show_pass_at_k,
+)
 from .runs import (
     logged,
     reward_and_truth,

@@ -1,20 +1,16 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# In less than a minute, this model goes from {{before.accuracy.value:.2f}} of its answers correct to {{after.accuracy.value:.2f}}. Nobody shows it a worked solution.
+# Before training, {{right_numbers(before)}} of this model's {{before.n}} answers end in the right number, but only {{before.accuracy.hits}} also have the form that the prompt
+# asks for. After {{run.steps}} steps of training, {{after.accuracy.hits}} have both. No training row contains a worked solution.
 #
-# You will be able to explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide
-# whether it fits your task. On the way, you train a model in less than a minute.
+# **Guess first:** the model knows five ways to write down a sum. You pay for correct answers in the right form, and never say
+# how to calculate. What happens to the five ways?
 #
-# **You have a free T4 and an hour?** Open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
-# [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)). Only
-# these two use a GPU. Run all other lessons, and this one, without one: in Colab, that saves your quota.
+# You will be able to explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide whether it
+# fits your task.
 #
-# **Two minutes, nothing to install:** open [pay a model](../docs/pay-a-model.html) in a browser (on GitHub, download the
-# file first). Choose what to pay for, guess what the model learns, and press *Train*.
-#
-# You need to know Python, means and standard deviations. The lessons explain all other terms, and the
-# [glossary](../docs/glossary.md) lists them.
+# You need to know Python, means and standard deviations; the [glossary](../docs/glossary.md) explains all other terms.
 #
 # Your time: 30–35 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.1 GB of memory.
 #
@@ -30,8 +26,8 @@
 # differ with other seeds and machines.
 # </details>
 #
-# `setup_tiny` checks the four settings and picks the tiny model. After *Run All*, some notebooks show the last cell first:
-# scroll up to section 3 to see the training.
+# `setup_tiny` checks the four settings and picks the tiny model. You need no GPU: without one, Colab does not spend your
+# quota. After *Run All*, some notebooks show the last cell first: scroll up to section 3 to see the training.
 
 # %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
@@ -84,6 +80,9 @@ for score in scores:
 # scored 1, each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
 #
 # **GRPO needs no example answers, because it compares the policy's own answers with each other.**
+#
+# To play with this loop, open [pay a model](../docs/pay-a-model.html) in a browser (from GitHub, download the file first).
+# It needs no installation.
 
 # %% [markdown]
 # ## 3. Train a model
@@ -102,8 +101,8 @@ policy = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
 
 # %% [markdown]
 # Before you train, evaluate. `load_rows` returns 100 *held-out* addition problems, which are never used for training. The
-# prompt of each is a list of chat messages, and the last message is the question. `evaluate` calls the model's `generate` to
-# answer each problem, and checks the answers.
+# prompt of each is a list of chat messages, and the last message is the question. `evaluate` lets the model answer each
+# problem, and checks the answers.
 
 # %%
 from grpo_utils import evaluate, load_rows
@@ -113,6 +112,20 @@ decoding = dict(max_new_tokens=32, seed=SEED)  # how answers are generated
 before = evaluate(policy, tokenizer, test_rows, **decoding)
 for row, answer in list(zip(test_rows, before.sampled))[:5]:
     print(row["prompt"][-1]["content"], "->", answer)
+
+# %%
+import re
+
+
+def right_numbers(evaluation) -> int:
+    """How many answers end in the right number, whatever their form."""
+    pairs = zip(evaluation.sampled, test_rows)
+    return sum(
+        re.findall(r"\d+", text)[-1:] == [row["answer"]] for text, row in pairs
+    )
+
+
+print("ends in the right number:", right_numbers(before), "of", before.n)
 print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
@@ -122,10 +135,11 @@ print("strict accuracy:    ", before.accuracy)
 # here {{before.accuracy.hits}} of {{before.n}}. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
 # questions.
 #
-# The first answer is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
+# If you only took the last number of each answer, {{right_numbers(before)}} would be right. So this model adds better than it follows the format.
+# The first answer printed is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
 #
 # Now choose the rewards. `math_rewards` returns three reward functions, and a factor for each that says how much it counts.
-# (You write such functions in [lesson 02](02_rewards.ipynb).)
+# ([Lesson 02](02_rewards.ipynb) writes such functions.)
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import math_rewards
@@ -153,7 +167,7 @@ print(f"{len(columns)} of {before.n} answers, such as {text}")
 print("reward:", sum(f * s for f, s in zip(factors, scores)))
 
 # %% [markdown]
-# The policy writes this style rarely, but a correct answer in it earns the full reward. Next come the settings:
+# The policy writes this style rarely, but a correct answer in it earns the full reward. These are the settings:
 
 # %%
 import tempfile
@@ -182,7 +196,7 @@ config = GRPOConfig(
 # %% [markdown]
 # `GRPOTrainer` comes from *TRL*, the library that runs the training. It takes the policy, the settings, 2,000 training
 # questions and the rewards. `LoraConfig` describes the adapter. (*LoRA* is the usual kind: two small matrices next to each
-# large one.) While the cell runs, match its arguments with the picture of section 2.
+# large one.) While the cell runs, look at your guess again.
 
 # %%
 from peft import LoraConfig
@@ -190,16 +204,18 @@ from transformers import set_seed
 
 from grpo_utils import show_progress
 
+train_rows = load_rows("addition", "train", 2000, SEED)
+adapter = LoraConfig(
+    r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
+)
 set_seed(SEED)  # the adapter starts with random numbers
 trainer = GRPOTrainer(
     model=policy,
     processing_class=tokenizer,
     args=config,
-    train_dataset=load_rows("addition", "train", 2000, SEED),
+    train_dataset=train_rows,
     reward_funcs=rewards,
-    peft_config=LoraConfig(
-        r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
-    ),
+    peft_config=adapter,
 )
 show_progress(trainer)
 trainer.train()
@@ -217,16 +233,22 @@ policy = trainer.model  # with its adapter
 after = evaluate(policy, tokenizer, test_rows, **decoding)
 for row, answer in list(zip(test_rows, after.sampled))[:5]:
     print(row["prompt"][-1]["content"], "->", answer)
+print("ends in the right number:", right_numbers(after), "of", after.n)
 print("correctly formatted:", after.format)
 print("strict accuracy:    ", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals do not overlap. (If they did,
-# there could still be a gain: [lesson 06](06_evaluation.ipynb) compares the answers question by question.) Of
-# the five answers shown, {{sum(after.formed[:5])}} are correctly formatted and {{sum(after.right[:5])}} are correct. No training row
-# contains a worked solution. The policy found the column style among its own completions: it was in {{len(columns)}} of
-# {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
+# <details><summary>After you have guessed</summary>
 #
+# One way survives. The column style was in {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
+# Nobody told the policy to use it. The policy wrote it now and then, earned more with it than with its other styles, and so
+# wrote it more often.
+#
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of that gain is the form. But the last number is also right more
+# often, {{right_numbers(after)}} times instead of {{right_numbers(before)}}: of the five styles, only the columns never forgot a carry in pretraining.
+# </details>
+
+# %% [markdown]
 # TRL logs the mean of each reward at every step in `trainer.state.log_history`. `reward_curve` plots these means:
 
 # %%
@@ -243,9 +265,8 @@ show(
 )
 
 # %% [markdown]
-# All three rewards rise over the first ten steps. From step 15 on, the two rewards for the form stay near 1, and correctness
-# varies between about 0.87 and 1. The lines are jagged, because each point is
-# the mean over only 64 completions, and each step draws eight different questions. The curves show training questions only.
+# All three rewards rise over the first ten steps, and then stay near 1. The lines are jagged, because each point is the mean
+# over only 64 completions, and each step draws eight different questions. The curves show training questions only.
 #
 # **Judge a training run by the same held-out questions, before and after.**
 
@@ -253,10 +274,7 @@ show(
 # ## 4. Decide whether GRPO fits your task
 #
 # GRPO reinforces answers that the policy already writes sometimes. If no completion ever scores higher than the others,
-# every group is tied and nothing is learned. (Whether long training can go beyond what the base model could sample is
-# debated: [Yue et al.](https://arxiv.org/abs/2504.13837) did not find this in the models that they tested, and
-# [ProRL](https://arxiv.org/abs/2505.24864) reports it.) If GRPO does not fit, try one of these methods, which use texts
-# or examples that you supply:
+# every group is tied and nothing is learned. Then try one of these methods, which use texts or examples that you supply:
 #
 # - *RAG*, retrieval-augmented generation, puts text found by a search into the prompt.
 # - *SFT*, supervised fine-tuning, trains on example answers.
@@ -270,92 +288,33 @@ show(
 # | facts that the model should know | RAG |
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
-# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer (section 6); otherwise SFT, then GRPO |
+# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer ([lesson 14](14_real_model.ipynb)); otherwise [SFT, then GRPO](09_sft_then_grpo.ipynb) |
 # | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**
+#
+# <details><summary>Evidence</summary>
+#
+# DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its rewards were programs that check
+# the answer and the format, and its accuracy on problems of the mathematics contest AIME rose from 15.6% to 71.0% (first
+# version of the paper). Whether long training can go beyond what the base model could sample is debated:
+# [Yue et al.](https://arxiv.org/abs/2504.13837) did not find this in the models that they tested, and
+# [ProRL](https://arxiv.org/abs/2505.24864) reports it.
+# </details>
 
 # %% [markdown]
-# ## 5. Know what each package does
+# ## 5. Choose what comes next
 #
-# A GPU run uses these packages:
-
-# %%
-diagram("packages")
-
-# %% [markdown]
-# - `transformers` loads models and tokenizers, and generates text.
-# - TRL has the `GRPOTrainer` that you just used.
-# - *PEFT*, parameter-efficient fine-tuning, adds adapters to a model.
-# - *bitsandbytes* saves memory: it stores the frozen weights in *4 bits*, rounded to 16 levels.
-# - *Unsloth* is built to load and train models faster on a GPU.
-# - `datasets` holds the rows, each with a prompt and the answer to check against.
-# - `grpo_utils` contains the helpers of this course. `grpo_check` checks rewards, settings and runs of any TRL project.
-#
-# **TRL runs the training, and the other packages supply the model, the rows and the checks.**
+# - The lessons follow each other; README [lists them](../README.md#lessons). If your time is short, do
+#   [02](02_rewards.ipynb), [03](03_grpo_lora.ipynb) and [06](06_evaluation.ipynb).
+# - With a free T4 and an hour, open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
+#   [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)).
+#   Only these two use a GPU.
+# - On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions.
+#   [Compatibility](../docs/compatibility.md) shows which package does what.
 
 # %% [markdown]
-# ## 6. Go from the tiny model to a real one
-#
-# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its
-# rewards were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME
-# rose from 15.6% to 71.0%, according to the first version of the paper. The model
-# learned to write long thoughts before its answers.
-#
-# [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to
-# turn an order into JSON with five fields. Before training, it wrote these four completions (shortened) for "Chloe from Doha
-# ordered 6 coins at 10 euros each.":
-#
-# | completion | right fields | reward | advantage |
-# |---|---|---|---|
-# | `{"customer": "Chloe", "item": "10", "quantity": "6", "price": 10}` and three backticks | customer, price | 0.4 | +0.9 |
-# | `json_action = {'customer': 'chankey's_worst_delimiter_extra', 'item': 'Kai', …` | none | 0.0 | -0.9 |
-# | `Produced JSON: {"customer": {"item": "Liquid Elixir of Youth", "quantity": 6, "price": 10, …` | quantity, price | 0.4 | +0.9 |
-# | `10 * 6 = 60 * x This is the JSON code: 0x10 x20 = 60 xS 10 xNa …` | none | 0.0 | -0.9 |
-#
-# None is correct, but a reward pays 0.2 for each right field. So this group is not tied, and GRPO has something to
-# reinforce. After 70 steps, the model answered about nine of ten held-out orders correctly
-# ([measured](../docs/results.md#a-real-model-on-a-cpu)). Without training, three examples in its prompt took it to about two
-# of three ([lesson 14](14_real_model.ipynb)).
-#
-# What can your machine train? A *profile* is a set of defaults (model, number and length of completions) for one class of
-# machine: `cpu`, `t4`, `l4`, `a100` or `h100`. [Lesson 03](03_grpo_lora.ipynb) uses the profile of your machine: the tiny
-# model on a CPU, and on a GPU a model of 1 to 1.5 billion parameters ([what has run where](../docs/gpu.md)). For your own
-# settings, run the *preflight*
-# ([manual](../grpo_check/docs/preflight.md)), which checks settings, rows and rewards before a training run, and estimates its time and
-# memory: `grpo-check preflight config.yaml`.
-#
-# **Check your settings before you rent a GPU.**
-
-# %% [markdown]
-# ## 7. Choose your path
-#
-# Each row of the figure is a lesson, with the minutes that you need to read it and do its exercises (estimated):
-
-# %%
-diagram("path")
-
-# %% [markdown]
-# | lesson | you will be able to |
-# |---|---|
-# | [01](01_dataset.ipynb) | turn records into rows that GRPO can train on |
-# | [02](02_rewards.ipynb) | write a reward, attack it and fix it |
-# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model |
-# | [04](04_reading_a_run.ipynb) | see within twenty steps what is wrong with a run |
-# | [05](05_stages.ipynb) | train in stages, and resume a run |
-# | [06](06_evaluation.ipynb) | show whether a model improved |
-# | [07](07_export.ipynb) | share and serve the trained model |
-# | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
-# | 09 to 17 | [SFT first](09_sft_then_grpo.ipynb), [thinking](10_thinking.ipynb), [judges](11_own_data_and_judge.ipynb), [tools](12_tools.ipynb), [losses](13_losses.ipynb), [a real model](14_real_model.ipynb), [controls and leaks](15_controls.ipynb), [stale samples](16_stale_samples.ipynb), [teachers](17_distill.ipynb) |
-#
-# On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions. On a CPU, they
-# run offline. For Colab and Kaggle, see
-# [Install](../docs/install.md).
-#
-# **If your time is short, do lessons 02, 03 and 06.**
-
-# %% [markdown]
-# ## 8. Cheat sheet: from a task to a trained model
+# ## 6. Cheat sheet: from a task to a trained model
 #
 # | step | question | if the answer is no |
 # |---|---|---|
@@ -365,11 +324,9 @@ diagram("path")
 # | reward | Does a correct answer always score more? | Fix the reward (lesson 02). |
 # | training | Does the reward rise within twenty steps? | Stop, and find the cause (lesson 04). |
 # | result | Does a paired test on the same questions show a gain? | Report that no improvement was shown (lesson 06). |
-#
-# **The first four questions take minutes, and a training run can take hours.**
 
 # %% [markdown]
-# ## 9. Exercises
+# ## 7. Exercises
 #
 # **Exercise 1.** For each task, choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
 #
@@ -402,23 +359,60 @@ def first_mistake() -> str:
 print(check_exercise("Exercise 1", first_mistake, [((), "none")], HINTS))
 
 # %% [markdown]
-# **Exercise 2.** A run takes `steps` steps. At each step, the policy writes `num_generations` completions for each of
-# `prompts` prompts. How many completions does the run generate? The run above used 25, 8 and 8.
+# **Exercise 2.** Change the pay and train again. This time, pay only for `correctness_reward`, so the format earns nothing of
+# its own. Do you expect fewer correctly formatted answers than above, as many, or more? Fill in `predicted` (it is not
+# graded). Then let `only_correctness` return `retrain(...)`, with one reward and its factor, and compare.
 
 
 # %%
-def completions_in_all(steps: int, prompts: int, num_generations: int) -> int:
-    """Your answer: the number of completions."""
+def retrain(functions, weights):
+    """Train a fresh policy on these rewards, and evaluate it."""
+    base = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
+    config.reward_weights = weights
+    set_seed(SEED)
+    again = GRPOTrainer(
+        model=base,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=train_rows,
+        reward_funcs=functions,
+        peft_config=adapter,
+    )
+    show_progress(again)
+    again.train()
+    return evaluate(again.model, tokenizer, test_rows, **decoding)
+
+
+# %%
+predicted = ""  # "fewer", "as many" or "more"
+
+
+def only_correctness():
+    """Your answer: train with one reward, and return the evaluation."""
 
 
 # %% tags=["nbval-check-output"]
-COUNTS = [((25, 8, 8), 1600), ((100, 4, 8), 3200), ((1, 1, 2), 2)]
-HINTS = [(64, "That is one step. How many steps are there?")]
-HINTS += [(200, "You multiplied two of three numbers. Which one is missing?")]
-print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
+def compared() -> str:
+    """Train, and set the outcome against the prediction."""
+    found = only_correctness() if predicted else ""
+    if not found:
+        return "" if found == "" else "not trained"
+    if len(config.reward_weights) > 1:
+        return "too many rewards"
+    pay = {"all three rewards": after, "correctness alone": found}
+    for name, result in pay.items():
+        print(f"{name}: {result.format.hits} formatted", end=", ")
+        print(f"{result.accuracy.hits} of them correct")
+    print(f"You predicted: {predicted}.")
+    return "none"
+
+
+PAID = [("not trained", "Return retrain(...) from only_correctness.")]
+PAID += [("too many rewards", "rewards[:1] and factors[:1] are lists of one.")]
+print(check_exercise("Exercise 2", compared, [((), "none")], PAID))
 
 # %% [markdown]
-# **Try both exercises before you unfold the solutions below.** Then go on with [lesson 01](01_dataset.ipynb), or with the
+# Try both exercises before you unfold the solutions below. Then go on with [lesson 01](01_dataset.ipynb), or with the
 # main lesson, [03](03_grpo_lora.ipynb).
 
 # %% [markdown]
@@ -436,16 +430,17 @@ print(check_exercise(name, first_mistake, [((), "none")], HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: multiply all three numbers.
+# Exercise 2: about as many. `correctness_reward` reads only what is inside `<answer>` tags, so a correct sum without them
+# earns nothing. And the column style, which is correct most often, comes with both pairs of tags. So the form came free with
+# the right style. Do not rely on that: a style that is correct and untidy would have won as well.
 # </details>
 
-
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def completions_solution(
-    steps: int, prompts: int, num_generations: int
-) -> int:
-    return steps * prompts * num_generations
+predicted = "as many"
 
 
-name = "Exercise 2, solution"
-print(check_exercise(name, completions_solution, COUNTS))
+def only_correctness():
+    return retrain(rewards[:1], factors[:1])
+
+
+print(check_exercise("Exercise 2, solution", compared, [((), "none")], PAID))

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 04 · Reading a run
 #
-# Six runs are broken. None prints an error. How many can you name from their curves?
+# Six runs are broken, and none of them stops with an error. **Guess first:** how many can you name from their curves? Cover
+# the text below each figure, and look for the fault.
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
-# A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
-# healthy run, and shows the fix. **Guess first:** cover the text below a figure, and look for the fault in the curves.
+# Read [lesson 03](03_grpo_lora.ipynb) first, which trains a model with GRPO.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
 #
@@ -39,10 +39,21 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 
 # %% [markdown]
-# ## 2. Train a healthy run
+# ## 2. Ask the questions in this order
 #
-# The task, format and rewards are the same as in [lesson 03](03_grpo_lora.ipynb): two-digit addition problems, with
-# reasoning and answer each in a pair of tags.
+# This flow chart is the whole lesson. Each yes leads to a verdict and its fix. Causes come before symptoms, so start at the
+# top. The sections below explain the terms, each with a run that breaks.
+
+# %%
+from grpo_utils import diagram
+
+diagram("failures")
+
+# %% [markdown]
+# ## 3. Train a healthy run
+#
+# The task, format and rewards are those of lesson 03: two-digit addition problems, with reasoning and answer each in a pair
+# of tags.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards
@@ -54,7 +65,7 @@ for weight, function in zip(weights, rewards):
     print(f"{function.__name__:26} weight {weight}")
 
 # %% [markdown]
-# All runs share the settings below. Each failing run changes some of them, or the rewards, the prompts or the tokenizer.
+# All runs share these settings. Each failing run changes one of them, or the rewards, the prompts or the tokenizer.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
@@ -84,9 +95,15 @@ HOW = dict(  # for load_policy
     seed=SEED,
 )
 
+
+def config_of(name, **own) -> GRPOConfig:
+    """The settings of a run, with changes of its own."""
+    return GRPOConfig(output_dir=f"{run.folder}/{name}", **BASE | own)
+
+
 # %% [markdown]
-# `load_policy` loads the base model with transformers and adds an untrained adapter with PEFT. `HealthCallback` checks
-# the log at every step and generates answers to 16 held-out prompts every 10 steps.
+# `load_policy` loads the base model and adds an untrained adapter. `HealthCallback` checks the log at every step, and answers
+# 16 held-out prompts every 10 steps.
 
 # %%
 from contextlib import redirect_stdout
@@ -98,7 +115,7 @@ from grpo_utils import load_policy
 
 def train(config, functions=rewards, rows=train_rows, end=None) -> list:
     policy, tokenizer = load_policy(run.model, **HOW)
-    tokenizer.eos_token = end or tokenizer.eos_token  # for section 7
+    tokenizer.eos_token = end or tokenizer.eos_token  # for section 8
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
@@ -116,14 +133,13 @@ def train(config, functions=rewards, rows=train_rows, end=None) -> list:
 from grpo_check import diagnose
 from grpo_utils import logged, show_run_curves
 
-healthy = train(GRPOConfig(output_dir=f"{run.folder}/healthy", **BASE))
+healthy = train(config_of("healthy"))
 KEYS = ["reward", "frac_reward_zero_std", "entropy"]
 show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
-# In all figures of runs, blue marks what you want, such as a healthy run, and orange marks what to distrust, such as a run
-# with a fault. Other colors have no such meaning.
+# In all figures of runs, blue marks what you want, such as a healthy run, and orange what to distrust.
 #
 # - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
 #   {{sum(weights):.2f}}, the sum of the weights.
@@ -133,13 +149,11 @@ print(diagnose(healthy)[0])
 #   slowly, from {{logged(healthy, 'entropy')[0]:.2f}} to {{logged(healthy, 'entropy')[-1]:.2f}}.
 #
 # `diagnose` lists its findings, causes first. The cell prints the first one: nothing is wrong.
-#
-# **A healthy log shows no fault; only held-out prompts show an improvement.**
 
 # %% [markdown]
-# ## 3. Read five numbers first
+# ## 4. Read five numbers first
 #
-# The log has one dictionary per step. The next cell lists its keys and compares the reward with the *loss*, the number
+# The log has one dictionary per step. The next cell lists its keys, and compares the reward with the *loss*, the number
 # that training minimizes.
 
 # %%
@@ -153,9 +167,8 @@ for key in ("reward", "loss"):
     print(f"  lowest {min(values):6.3f}  highest {max(values):6.3f}")
 
 # %% [markdown]
-# The reward was three times as high at the end as at first, while the loss stayed between {{min(values):.3f}} and
-# {{max(values):.3f}}. The advantages of a group sum to 0, so the loss is near 0 for good and bad policies alike.
-# (Different lengths leave a remainder.)
+# The reward tripled, while the loss stayed between {{min(values):.2f}} and {{max(values):.2f}}. The advantages of a group sum to 0, so the loss is
+# near 0 for good and bad policies alike. (Different lengths leave a remainder.)
 #
 # Read these five numbers instead:
 #
@@ -166,14 +179,14 @@ for key in ("reward", "loss"):
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
 #   only if *beta*, the strength of the pull back to that model, is above its default, 0.
 #
-# The [metrics page](../grpo_check/docs/metrics.md) explains all metrics, with healthy ranges.
+# The [metrics page](../grpo_check/docs/metrics.md) has all metrics, with healthy ranges.
 #
 # **The loss shows almost nothing; these five numbers show most faults.**
 
 # %% [markdown]
-# ## 4. Find a dead reward
+# ## 5. Find a fault that the sum hides
 #
-# In this run, `pattern_reward` replaces the two format rewards.
+# In this run, `pattern_reward` replaces the two format rewards. The reward rises. What is wrong?
 
 # %%
 import re
@@ -186,22 +199,23 @@ def pattern_reward(completions, **kwargs) -> list[float]:
     return [float(bool(re.match(PATTERN, text))) for text in texts]
 
 
-own = BASE | dict(reward_weights=[2.0, 1.0])
-config = GRPOConfig(output_dir=f"{run.folder}/dead", **own)
-dead = train(config, [rewards[0], pattern_reward])
+dead = train(
+    config_of("dead", reward_weights=[2.0, 1.0]), [rewards[0], pattern_reward]
+)
 CORRECT = "rewards/correctness_reward/mean"
 KEYS = ["reward", CORRECT, "rewards/pattern_reward/mean"]
 show_run_curves({"healthy": healthy, "this run": dead}, KEYS)
 
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# Only the lowest panel shows the fault: `pattern_reward` is always 0. A reward that gives every completion the same score is a
+# *dead reward*. The pattern requires line breaks around the tags, but the prompt does not ask for them and the policy writes
+# none. The fix is a pattern that matches the prompt's format.
+# </details>
+
 # %%
 print(diagnose(dead)[0])
-
-# %% [markdown]
-# The total reward and the share of correct answers rise. Only the lowest panel shows the fault: `pattern_reward` is
-# always 0. A reward that gives every completion the same score is a *dead reward*.
-#
-# The pattern requires line breaks around the tags, but the prompt does not ask for them and the policy writes none.
-# The fix is a pattern that matches the prompt's format.
 
 # %%
 FORMAT = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
@@ -212,21 +226,20 @@ def format_reward(completions, **kwargs) -> list[float]:
     return [float(bool(re.fullmatch(FORMAT, t, re.DOTALL))) for t in texts]
 
 
-config = GRPOConfig(output_dir=f"{run.folder}/fixed", **own)
-fixed = train(config, [rewards[0], format_reward])
+fixed = train(
+    config_of("fixed", reward_weights=[2.0, 1.0]), [rewards[0], format_reward]
+)
 KEYS = ["reward", CORRECT, "rewards/format_reward/mean"]
 show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 
 # %% [markdown]
-# The share of correctly formatted answers rises to {{logged(fixed, KEYS[-1])[-1]:.2f}}, and the total reward ends at
-# {{logged(fixed, 'reward')[-1]:.2f}} instead of {{logged(dead, 'reward')[-1]:.2f}}. The share of correct answers hardly
-# differs ({{logged(fixed, CORRECT)[-1]:.2f}} and {{logged(dead, CORRECT)[-1]:.2f}}): `correctness_reward` pays only for
-# answers in tags, so it taught the tags in both runs.
+# After the fix, the share of correctly formatted answers rises to {{logged(fixed, KEYS[-1])[-1]:.2f}}. The share of correct answers hardly differs
+# ({{logged(fixed, CORRECT)[-1]:.2f}} and {{logged(dead, CORRECT)[-1]:.2f}}), because `correctness_reward` pays only for answers in tags. So it taught the tags in both runs.
 #
 # **Plot every reward separately, because their sum hides a dead one.**
 
 # %% [markdown]
-# ## 5. Find a reward that ties every group
+# ## 6. Find out why nothing is learned
 #
 # This run uses a single, hastily written reward.
 
@@ -236,9 +249,7 @@ def quick_reward(completions, answer, **kwargs) -> list[float]:
     return [float(int(gold) > 100) for gold in answer]
 
 
-own = BASE | dict(reward_weights=[1.0])
-config = GRPOConfig(output_dir=f"{run.folder}/tied", **own)
-tied = train(config, [quick_reward])
+tied = train(config_of("tied", reward_weights=[1.0]), [quick_reward])
 KEYS = ["reward_std", "frac_reward_zero_std", "grad_norm"]
 show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 
@@ -246,30 +257,23 @@ show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 print(diagnose(tied)[0])
 
 # %% [markdown]
-# `reward_std`, the spread of the scores in a batch, ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run:
-# {{logged(healthy, 'reward_std')[-1]:.2f}}), so scores differ between prompts. But `frac_reward_zero_std` is
-# {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm` is the length
-# of the *gradient*, which says how strongly and in which direction to change each weight. Here it is
-# {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
+# The scores differ: `reward_std`, their spread in a batch, ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run: {{logged(healthy, 'reward_std')[-1]:.2f}}). But
+# `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm` is the length of the *gradient*, which says
+# how strongly and in which direction to change each weight. Here it is {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
 #
-# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare the gold answer
-# with the completion.
+# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare the gold answer with the
+# completion.
 #
-# The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied. These groups are
-# *saturated*: all their answers are correct.
-#
-# **`reward_std` describes the whole batch; `frac_reward_zero_std` shows whether groups can teach** (with
-# `scale_rewards="group"`, the default, or `"none"`: with `"batch"` or with GDPO, TRL computes it from the whole batch,
-# too).
+# The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied, but these are *saturated*: all their answers are correct. (With
+# `scale_rewards="batch"` or GDPO, TRL computes `frac_reward_zero_std` from the whole batch. It then does not show tied groups.)
 
 # %% [markdown]
-# ## 6. Recognize a collapsed policy
+# ## 7. Recognize a collapsed policy
 #
 # This run changes one number.
 
 # %%
-own = BASE | dict(learning_rate=0.05)
-wild = train(GRPOConfig(output_dir=f"{run.folder}/wild", **own))
+wild = train(config_of("wild", learning_rate=0.05))
 KEYS = ["reward", "entropy", "completions/mean_length"]
 show_run_curves({"healthy": healthy, "this run": wild}, KEYS)
 
@@ -279,36 +283,39 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the completions are noise.
-# Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends at
-# {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.) `diagnose` averages five
-# steps, so some of its numbers differ from the ends of the curves. The policy has collapsed to noise, as this held-out
-# sample shows.
+# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the held-out sample is noise. Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends
+# at {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.)
 #
-# Tied groups and truncated completions are symptoms, so `diagnose` does not report them. The cause is a learning rate
-# 25 times that of the healthy run. Noise earns almost no reward, so the policy does not recover. Go back to a *checkpoint*, a saved copy of
-# the run, and divide the learning rate by ten or more. (The verdict is named after *mode collapse*, in
-# which entropy vanishes and every prompt gets the same answer.)
-#
-# **When the reward falls to 0 and entropy jumps or vanishes, stop the run.**
+# The cause is a learning rate 25 times that of the healthy run. Noise earns almost no reward, so the policy does not recover,
+# however long you wait. Go back to a *checkpoint*, a saved copy of the run, and divide the learning rate by ten or more.
 
 # %% [markdown]
-# ## 7. Distinguish two causes of truncation
+# ## 8. Distinguish two causes of truncation
 #
 # A completion ends with *EOS*, the end-of-sequence token. One of the next two runs cuts completions off too early. The
-# other waits for a token that the model never writes. Which one is A?
+# other waits for a token that the model never writes. Which one is A? Guess from the curves, not from the code.
 
 # %%
 import transformers
 
-own = BASE | dict(max_completion_length=8)
-short = train(GRPOConfig(output_dir=f"{run.folder}/a", **own))
+short = train(config_of("a", max_completion_length=8))
 base, tokenizer = load_policy(run.model, **HOW)
-config = GRPOConfig(output_dir=f"{run.folder}/b", **BASE)
 transformers.logging.set_verbosity_error()  # no warning about this EOS
-endless = train(config, end=tokenizer.pad_token)
+endless = train(config_of("b"), end=tokenizer.pad_token)
 KEYS = ["completions/clipped_ratio", "completions/mean_length", "reward"]
 show_run_curves({"healthy": healthy, "A": short, "B": endless}, KEYS)
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# A has the limit that is too small. Nearly all completions are truncated in both runs, but the reward of A ends at {{logged(short, 'reward')[-1]:.2f}},
+# because the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}: its completions contain the whole answer
+# and only fail to stop.
+#
+# `HealthCallback` samples once more with four times the limit. The completions of A now end, so raise
+# `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in the chat
+# template.
+# </details>
 
 # %%
 for name in "ab":
@@ -316,51 +323,38 @@ for name in "ab":
     print(f"{name.upper()}:", *page.splitlines()[:2], sep="\n")
 
 # %% [markdown]
-# Nearly all completions are truncated in both runs. The reward of A ends at {{logged(short, 'reward')[-1]:.2f}}, because
-# the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}, because its
-# completions contain the whole answer and only fail to stop.
+# ## 9. Find a fault that is there at step 1
 #
-# `HealthCallback` then samples once more with four times the limit. The completions of A now end, so raise
-# `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in
-# the chat template.
-#
-# **If completions end with a higher limit, raise the limit; if not, fix the EOS token.**
-
-# %% [markdown]
-# ## 8. Check what the model receives
-#
-# This run has the same questions, rewards and settings as the healthy run.
+# This run has the same questions, rewards and settings as the healthy run. Look at the first step only.
 
 # %%
 from datasets import Dataset
 
 asked = [messages[-1]["content"] for messages in train_rows["prompt"]]
 rows = Dataset.from_dict({"prompt": asked, "answer": train_rows["answer"]})
-config = GRPOConfig(output_dir=f"{run.folder}/strings", **BASE)
-strings = train(config, rows=rows)
+strings = train(config_of("strings"), rows=rows)
 KEYS = ["reward", "completions/mean_length", "entropy"]
 show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# The fault is in the input. At step 1, neither policy has learned anything, but the reward is {{logged(strings, 'reward')[0]:.2f}} instead of {{logged(healthy, 'reward')[0]:.2f}},
+# and entropy is {{logged(strings, 'entropy')[0]:.2f}} instead of {{logged(healthy, 'entropy')[0]:.2f}}.
+#
+# Each prompt is a plain string. TRL applies the chat template only to lists of messages, and says nothing when it gets
+# something else. The fix is a list, `[{"role": "user", "content": question}]`, with the system prompt before it.
+# [`preflight`](../grpo_check/docs/preflight.md) finds this fault before training.
+# </details>
 
 # %%
 print(diagnose(strings)[0])
 
 # %% [markdown]
-# At step 1, neither policy has learned anything, but the curves already differ. The reward is
-# {{logged(strings, 'reward')[0]:.2f}} instead of {{logged(healthy, 'reward')[0]:.2f}}, and entropy is
-# {{logged(strings, 'entropy')[0]:.2f}} instead of {{logged(healthy, 'entropy')[0]:.2f}}. So the fault is in the input.
+# ## 10. Keep the prompts that can teach
 #
-# Each prompt is a plain string. TRL applies the chat template only to lists of messages, and raises no error here. The
-# fix is a list, `[{"role": "user", "content": question}]`, with the system prompt before it.
-# [`preflight`](../grpo_check/docs/preflight.md) finds this fault before training.
-#
-# **If two runs with the same rewards and settings differ at step 1, check the input.**
-
-# %% [markdown]
-# ## 9. Keep the prompts that can teach
-#
-# Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers
-# among several samples. `pass_rates` samples eight answers from the base model for each of 100 two-digit and
-# 100 three-digit problems.
+# Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers among
+# several samples, here eight for each of 100 two-digit and 100 three-digit problems.
 
 # %%
 import random
@@ -386,10 +380,8 @@ told = [f"{k}: {n} never correct, {m} always" for k, (n, m) in counts.items()]
 show(pass_rate_bars(parts, 8), "Bars, 100 prompts each. " + "; ".join(told))
 
 # %% [markdown]
-# The base model never solves {{counts['two digits'][0]}} of the 100 two-digit problems and
-# {{counts['three digits'][0]}} of the 100 three-digit problems. With a reward for correct answers alone,
-# {{sum(map(sum, counts.values()))}} of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and
-# below 1. The next cell samples the kept rows again, and also the dropped two-digit problems.
+# With a reward for correct answers alone, {{sum(map(sum, counts.values()))}} of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0
+# and below 1. The next cell samples the kept rows again, and also the dropped two-digit problems.
 
 
 # %%
@@ -407,38 +399,20 @@ solvable = sum(rate > 0 for rate in solved)
 print("dropped, but solvable:", solvable, "of", len(lost))
 
 # %% [markdown]
-# Tied groups fell from {{tied_groups(rates)}} to {{tied_groups(again)}}. Some are left, because eight samples give only
-# an estimate: a prompt with a true pass rate of 0.2 gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter
-# also dropped {{solvable}} solvable problems.
-#
-# Eight samples for each of GSM8K's 7,473 training rows cost as much sampling as 934 of our training steps, so filter
-# only rows that you will use.
-#
-# **A pass rate belongs to one prompt and one policy, so it changes during training.**
-
-# %% [markdown]
-# ## 10. Find the cause with a flow chart
-#
-# Ask these questions in this order. Each yes leads to a verdict and its fix.
-#
-# **Find the cause before you change a setting.**
-
-# %%
-from grpo_utils import diagram
-
-diagram("failures")
+# Tied groups fell from {{tied_groups(rates)}} to {{tied_groups(again)}}. Some are left, because eight samples give only an estimate: a prompt with a true
+# pass rate of 0.2 gets 0 of 8 one time in six. So the filter also dropped {{solvable}} solvable problems. A pass rate belongs to one prompt and
+# one policy, so it changes during training. It also costs samples, so filter only rows that you will use.
 
 # %% [markdown]
 # ## 11. Watch your own run
 #
-# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl`
-# explodes and the reward falls, the callback saves the policy and stops the run. For a finished run, run
-# `grpo-check health FOLDER` with the folder of the run. [Troubleshooting](../docs/troubleshooting.md) explains every
-# verdict.
+# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl` explodes
+# and the reward falls, the callback saves the policy and stops the run. For a finished run, run `grpo-check health FOLDER`.
+# [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
 #
 # Curves show that something is wrong; completions show what. With `GRPOConfig(log_completions=True)`, TRL keeps them, and
-# `grpo-check replay FOLDER` shows them step by step. [This page](../docs/watch-it-cheat.html) replays six runs: two of this lesson,
-# three of lesson 02 and one of the real model in lesson 14 (download it, and open it in a browser).
+# `grpo-check replay FOLDER` shows them step by step, as on [this page](../docs/watch-it-cheat.html) (download it, and open it
+# in a browser).
 #
 # **Look at a new run within its first twenty steps.**
 
@@ -454,39 +428,48 @@ diagram("failures")
 # | low reward at step 1 | Are prompts lists of messages? | use lists of messages |
 # | rising reward, fewer correct answers | What else is rewarded? | reward it only in correct answers |
 # | flat reward, untied groups | Is the learning rate tiny? | raise it |
-#
-# **A curve shows that something is wrong; the samples show what.**
 
 # %% [markdown]
 # ## 13. Exercises
 #
-# **Exercise 1.** Write `is_truncated(log)`. It returns `True` if `completions/clipped_ratio` is at least 0.9 on
-# average over the last five entries that contain it.
-
+# **Exercise 1.** Break a run yourself. Choose a change of the settings, for example `dict(temperature=0.01)`,
+# `dict(temperature=3.0)`, `dict(num_generations=2)` or `dict(reward_weights=[-2.0, 0.5, 0.5])`, or invent one. Predict how the
+# last five steps of three curves will differ from the healthy run: `"lower"`, `"same"` or `"higher"`. (The predictions are not
+# graded.) Then train `mine` and run the check. At least one curve must break.
 
 # %%
-def is_truncated(log: list[dict]) -> bool:
-    """Your answer: True or False."""
+change = {}  # your fault, such as dict(temperature=0.01)
+predicted = dict(reward="", frac_reward_zero_std="", entropy="")
+mine = train(config_of("mine", **change)) if change else None
 
 
 # %% tags=["nbval-check-output"]
+from statistics import mean
+
 from grpo_utils import check_exercise
 
 
-def log_of(*shares) -> list[dict]:
-    entries = [{"completions/clipped_ratio": share} for share in shares]
-    return [*entries, {"train_runtime": 8.1}]  # the summary at the end
+def outcome(key) -> str:
+    """How the last five steps of `mine` differ from the healthy run."""
+    usual = logged(healthy, key)
+    gap = mean(logged(mine, key)[-5:]) - mean(usual[-5:])
+    if abs(gap) <= (max(usual) - min(usual)) / 5:
+        return "same"
+    return "higher" if gap > 0 else "lower"
 
 
-LOGS = [((log_of(0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8),), True)]
-LOGS += [((log_of(0.0, 0.0, 0.9, 1.0, 1.0),), False)]
-LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0),), False)]
-LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 0.5),), True)]
-LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0, 1.0)[:-1],), True)]  # no summary
-LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 1.0, 0.0)[:-1],), False)]
-HINTS = [(False, "Which five entries did you average? Is 0.9 enough?")]
-HINTS += [(True, "Take five entries with the share. A share of 0 counts.")]
-print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
+def broke() -> str:
+    """Print predictions and outcomes; "none" if a curve broke."""
+    if mine is None:
+        return ""
+    found = {key: outcome(key) for key in predicted}
+    for key, seen in found.items():
+        print(f"{key:22} predicted {predicted[key] or '-':8} seen {seen}")
+    return "none" if set(found.values()) != {"same"} else "nothing"
+
+
+STRONGER = [("nothing", "No curve broke. Choose a stronger change.")]
+print(check_exercise("Exercise 1", broke, [((), "none")], STRONGER))
 
 # %% [markdown]
 # **Exercise 2.** The next cells train three more runs and plot them in random order. Fill `codes` with the fault of
@@ -494,7 +477,7 @@ print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 # does not rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed numbers are
 # final reward means.
 #
-# **Try both before you unfold the solutions.** Next is [lesson 05](05_stages.ipynb).
+# Try both before you unfold the solutions. Next is [lesson 05](05_stages.ipynb).
 
 
 # %%
@@ -504,10 +487,6 @@ def length_reward(completions, **kwargs) -> list[float]:
 
 def tone_reward(completions, **kwargs) -> list[float]:
     return [0.5 for _ in completions]
-
-
-def config_of(name, **own) -> GRPOConfig:
-    return GRPOConfig(output_dir=f"{run.folder}/{name}", **BASE | own)
 
 
 first = config_of("x", reward_weights=[3.0, 0.0], learning_rate=4e-3)
@@ -553,18 +532,16 @@ print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: leave out the summary, then average the last five entries.
+# Exercise 1: one of many. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
+# the policy learns nothing. The untrained policy's most likely answer has no tags, so the reward is near 0, too.
 # </details>
 
-
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def is_truncated_solution(log: list[dict]) -> bool:
-    key = "completions/clipped_ratio"
-    newest = [entry[key] for entry in log if key in entry][-5:]
-    return sum(newest) / len(newest) >= 0.9
-
-
-print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
+change = dict(temperature=0.01)
+predicted = dict(reward="lower", frac_reward_zero_std="higher", entropy="same")
+mine = train(config_of("mine", **change))
+show_run_curves({"healthy": healthy, "this run": mine}, list(predicted))
+print(check_exercise("Exercise 1, solution", broke, [((), "none")]))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -1,13 +1,15 @@
 # %% [markdown]
 # # 08 · GRPO by hand
 #
-# TRL's loss is -0.174881. Yours will be, too.
+# TRL's loss is {{theirs:.6f}}. Yours will be, too.
 #
-# You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and its
-# *gradient* (how the loss changes with each weight) equal those of TRL's `GRPOTrainer`.
+# **Guess first:** the policy answers one question eight times. It starts with `<reasoning>` with probability {{choices['<reasoning>'][0]:.2f}}, and goes on
+# with the first digit of the best style with probability {{choices['<reasoning>5'][0]:.2f}}. What are the two after a single update?
 #
-# [Lesson 03](03_grpo_lora.ipynb) left these formulas to TRL. Read that lesson first. You also need to know PyTorch's tensors
-# and `backward()`.
+# You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and its *gradient* (how the
+# loss changes with each weight) equal those of TRL's `GRPOTrainer`.
+#
+# Read [lesson 03](03_grpo_lora.ipynb) first, and know PyTorch's tensors and `backward()`.
 #
 # Your time: 60–75 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.3 GB of memory.
 #
@@ -70,9 +72,8 @@ for group in advantages_of(torch.tensor(pictured), size=8).view(2, 8):
     print(" ".join(f"{advantage:5.2f}" for advantage in group.tolist()))
 
 # %% [markdown]
-# These are the two groups in the figure. The mean reward of the first group is 1.44, so a reward of 3.00 becomes an
-# advantage of 1.16, and 0.25 becomes -0.89. The second group is tied, so its standard deviation is 0. The 0.0001
-# avoids a division by zero.
+# These are the two groups in the figure. The second group is tied, so its standard deviation is 0. The 0.0001 avoids a
+# division by zero.
 #
 # **An advantage compares a completion with its own group, so a tied group teaches nothing.**
 
@@ -102,9 +103,8 @@ def new_policy():
 
 
 # %% [markdown]
-# Completions differ in length, but all rows of a tensor have the same length. So `generate` fills short rows with
-# *padding*, and a *mask* marks the real tokens with 1. A finished completion ends with the end-of-sequence token
-# (EOS). The mask includes the EOS, because the policy must also learn to stop.
+# `generate` fills short rows with *padding*, so a *mask* marks the real tokens with 1. It includes the end-of-sequence token
+# (EOS), because the policy must also learn to stop.
 
 
 # %% tags=["formulas"]
@@ -115,8 +115,8 @@ def completion_mask(ids, eos):
 
 
 # %% [markdown]
-# `sample` calls `generate` for `size` copies of each prompt. A sampled completion is also called a *rollout*. Prompts
-# are padded on the left, so that each prompt ends where its completion begins. The batch has TRL's key names.
+# `sample` calls `generate` for `size` copies of each prompt. Prompts are padded on the left, so that each ends where its
+# completion begins. The batch has TRL's key names.
 
 
 # %% tags=["formulas"]
@@ -164,12 +164,8 @@ for reward, advantage, text in columns:
     print(f"reward {reward:.2f}  advantage {advantage:5.2f}  {text}")
 
 # %% [markdown]
-# The prompt asks "{{train_rows['prompt'][0][-1]['content']}}". An answer in the full format, with the correct sum, gets
-# a reward of {{batch['rewards'].max():.2f}} and an advantage of {{batch['advantages'].max():.2f}}. An answer without
-# any tags gets {{batch['rewards'].min():.2f}} and {{batch['advantages'].min():.2f}}, even if its sum is correct. An
-# answer with only the `<answer>` tags scores in between.
-#
-# **All tokens of a completion share its advantage, because the reward scores the whole text.**
+# The prompt asks "{{train_rows['prompt'][0][-1]['content']}}". All eight sums are correct, but only answers in the full format get the whole reward.
+# All tokens of a completion share its advantage, because the reward scores the whole text.
 
 # %% [markdown]
 # ## 4. Find the probability of every token
@@ -179,10 +175,9 @@ for reward, advantage, text in columns:
 #
 # $$\log \pi(o_t \mid q, o_{\lt t}) = \mathrm{logsoftmax}(\mathrm{logits}_{t-1})[o_t]$$
 #
-# The *logits* at one position are the scores of every possible **next** token. Softmax turns them into probabilities.
-# The logits for the first token of a completion are at the last token of the prompt, so `token_logps` shifts by one.
-# `gather` selects the sampled token. The output shows the first eight tokens of three completions, each with its
-# probability.
+# The *logits* at one position score every possible **next** token, and softmax turns them into probabilities. So the logits
+# for the first token of a completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects
+# the sampled token. The output shows the first eight tokens of three completions, each with its probability.
 
 
 # %% tags=["formulas"]
@@ -206,12 +201,9 @@ for place in (0, 1, 3):
     print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs))
 
 # %% [markdown]
-# The first token decides whether the reasoning comes first: `9` has a probability of {{probabilities[0, 0]:.2f}}, and
-# `<reasoning>` of {{probabilities[1, 0]:.2f}}. After `95 + 13`, the policy writes `is` with probability
-# {{probabilities[0, 6]:.2f}} and `=` with probability {{probabilities[3, 6]:.2f}}. Most other tokens are nearly certain.
-# If the shift were wrong, nothing would raise an error, but these tokens would look improbable.
-#
-# **Print the probabilities of sampled tokens to check the shift.**
+# The first token decides whether the reasoning comes first: `9` has a probability of {{probabilities[0, 0]:.2f}}, and `<reasoning>` of {{probabilities[1, 0]:.2f}}.
+# Most other tokens are nearly certain. If the shift were wrong, nothing would raise an error, but these tokens would look
+# improbable. So print such probabilities to check the shift.
 
 # %% [markdown]
 # ## 5. Limit how far a token moves
@@ -220,10 +212,10 @@ for place in (0, 1, 3):
 #
 # $$\rho_t = \frac{\pi_{\mathrm{now}}(o_t)}{\pi_{\mathrm{old}}(o_t)} = \exp(\log \pi_{\mathrm{now}}(o_t) - \log \pi_{\mathrm{old}}(o_t))$$
 #
-# A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update,
-# the batch is *off-policy*, and the ratios move away from 1. *Clipping* keeps a ratio within *epsilon* of 1. The
-# default epsilon is 0.2. GRPO multiplies both the ratio and the clipped ratio by the advantage `A` of the completion
-# and takes the smaller product. The loss has a minus sign, because an optimizer minimizes.
+# A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update, the batch
+# is *off-policy*, and the ratios move away from 1. *Clipping* keeps a ratio within *epsilon* of 1, by default 0.2. GRPO
+# multiplies both the ratio and the clipped ratio by the advantage `A` and takes the smaller product. The loss has a minus
+# sign, because an optimizer minimizes.
 #
 # $$\ell_t = -\min(\rho_t A, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A)$$
 
@@ -256,9 +248,9 @@ for advantage in (1.0, -1.0):
     show_row("        gradient", logps.grad[0].tolist())
 
 # %% [markdown]
-# With an advantage of +1, only the ratio 1.50 has a gradient of 0, because that token has already become much more
-# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, the
-# roles of the two ratios are reversed.
+# With an advantage of +1, only the ratio 1.50 has a gradient of 0, because that token has already become much more likely.
+# With an advantage of -1, only 0.50 has. So clipping stops a token only after it has moved too far in the direction of its
+# advantage.
 #
 # The loss of the batch is the mean over all real tokens `t` of all completions `i`, where `m` is the mask. TRL calls
 # this loss `"dapo"`.
@@ -273,9 +265,6 @@ def grpo_loss(logps, batch, low=0.2, high=0.2):
     losses = clipped_loss(logps, old, batch["advantages"], low, high)
     return (losses * mask).sum() / mask.sum()
 
-
-# %% [markdown]
-# **Clipping stops a token only after it has moved too far in the direction of its advantage.**
 
 # %% [markdown]
 # ## 6. Write the training loop
@@ -297,7 +286,49 @@ def update(model, optimizer, batch):
 
 
 # %% [markdown]
-# This is the whole training loop. Every five steps, `evaluate` generates answers to 200 held-out prompts.
+# Make one update from the batch of section 3, and look at its tokens before and after. Most were certain before.
+# `uncertain_tokens` finds the others: the sampled tokens with a probability below 0.9, each with the text that leads to it.
+
+
+# %%
+def uncertain_tokens(batch, probabilities):
+    """Where each uncertain token was first sampled, by the text up to it."""
+    found = {}
+    for row, ids in enumerate(batch["completion_ids"]):
+        for place in range(int(batch["completion_mask"][row].sum())):
+            if probabilities[row, place] < 0.9:
+                text = tokenizer.decode(ids[: place + 1])
+                found.setdefault(text, (row, place))
+    return found
+
+
+# %%
+from grpo_utils.plots import show_before_and_after
+
+places = uncertain_tokens(batch, probabilities)
+update(policy, optimizer, batch)
+with torch.no_grad():
+    moved = token_logps(policy, batch).exp()
+choices = {
+    text: (probabilities[place].item(), moved[place].item())
+    for text, place in places.items()
+}
+show_before_and_after(choices, "Probability of the last token of each text")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# `<reasoning>` rises from {{choices['<reasoning>'][0]:.2f}} to {{choices['<reasoning>'][1]:.2f}}, and the `5` after it, with which the column style starts, from
+# {{choices['<reasoning>5'][0]:.2f}} to {{choices['<reasoning>5'][1]:.2f}}. All three completions with these tokens earned the full reward. Both numbers rise together, so an
+# answer in columns is now {{choices['<reasoning>'][1] * choices['<reasoning>5'][1] / choices['<reasoning>'][0] / choices['<reasoning>5'][0]:.1f}} times as likely as before.
+#
+# `9`, the start of all other answers, falls from {{choices['9'][0]:.2f}} to {{choices['9'][1]:.2f}}, although two of those five completions have a positive
+# advantage: the three negative ones weigh more. This is all that GRPO does. The rest is repetition.
+# </details>
+
+# %% [markdown]
+# This is the whole training loop, from a fresh policy. Every five steps, `evaluate` generates answers to 200 held-out
+# prompts.
 
 # %%
 from grpo_utils import evaluate
@@ -311,6 +342,7 @@ def held_out():
         return evaluate(policy, tokenizer, test_rows, **decoding)
 
 
+policy, optimizer = new_policy()
 evaluated, means = {0: held_out()}, []
 torch.manual_seed(SEED)
 for step in range(1, run.steps + 1):
@@ -342,20 +374,16 @@ late = compare(earlier, last)
 print("\nthe last two evaluations:", late.sentence, sep="\n")
 
 # %% [markdown]
-# The mean reward rose from {{means[0]:.2f}} to {{means[-1]:.2f}}, and held-out strict accuracy from
-# {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. The answers to {{gain.better}} prompts became
-# correct, and those to {{gain.worse}} became incorrect. If training had no effect, the probability of a change at
-# least this large would be {{gain.p_value:.1e}} (exact McNemar test). Between the last two evaluations, accuracy
-# changed by {{late.difference.value:+.3f}} (p = {{late.p_value:.2f}}), so the last five steps show no improvement.
-# [Lesson 06](06_evaluation.ipynb), section 7, explains the gains from format and from correctness.
-#
-# **The loop in plain PyTorch learns without a single line of TRL.**
+# The loop learns without a single line of TRL. Held-out strict accuracy rose from
+# {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. Between the last two evaluations, accuracy
+# changed by {{late.difference.value:+.3f}}, so the last five steps show no improvement. Most of the gain comes from the
+# format, and [lesson 06](06_evaluation.ipynb), section 7, explains the two parts.
 
 # %% [markdown]
 # ## 8. Compare with TRL
 #
-# A slightly wrong formula can still train a model, so compare yours with a reference. On a fresh batch, every ratio
-# is 1, and a wrong clip would not show. So the next cell makes eight updates from one batch.
+# A slightly wrong formula still trains a model, which is why it can stay wrong for years. So compare yours with a reference.
+# On a fresh batch, every ratio is 1, and a wrong clip would not show. So the next cell makes eight updates from one batch.
 
 # %%
 policy, optimizer = new_policy()
@@ -370,10 +398,8 @@ for number in range(1, 9):
     print(f"clipped after update {number}: {clipped[real].float().mean():.1%}")
 
 # %% [markdown]
-# After eight updates, {{clipped[real].float().mean():.1%}} of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`.
-# The default is 1. With TRL's other defaults, every ratio is then 1, and `epsilon` has no effect.
-#
-# Now create TRL's trainer with the same policy and settings.
+# After eight updates, {{clipped[real].float().mean():.1%}} of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`. With
+# its default, 1, every ratio is 1, and `epsilon` has no effect. Now create TRL's trainer with the same policy and settings.
 
 # %%
 import tempfile
@@ -398,9 +424,8 @@ trainer = GRPOTrainer(
 )
 
 # %% [markdown]
-# A trainer samples its own completions, but here TRL has to use ours. So the next cell calls the trainer's
-# `_compute_loss` directly. The underscore marks a **private** method, which a new release can change. The last
-# comparison uses a wrong upper epsilon.
+# A trainer samples its own completions, but here TRL has to use ours. So the next cell calls its private method
+# `_compute_loss`, which a new release can change. The last comparison uses a wrong upper epsilon.
 
 # %%
 trainer.model.train()
@@ -432,9 +457,8 @@ wrong, error = ours_off_by(high=0.28)
 print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 
 # %% [markdown]
-# TRL's loss is {{theirs:.6f}}, and yours is {{ours:.6f}}. The largest entry of TRL's gradient is
-# {{reference.abs().max():.1e}}, and the largest difference from yours is {{rounding:.0e}}, which is rounding. With an
-# upper epsilon of 0.28, the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
+# TRL's loss is {{theirs:.6f}}, and yours is {{ours:.6f}}. The gradients differ by at most {{rounding:.0e}}, which is rounding. With an upper epsilon of 0.28,
+# the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
 
@@ -452,20 +476,15 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # | CISPO | `losses = -ratio.clamp(max=5.0).detach() * advantages * logps` | `loss_type="cispo", epsilon_high=5.0` |
 # | KL penalty | `losses + 0.04 * ratio * (torch.exp(ref - logps) - (ref - logps) - 1)` | `beta=0.04` |
 #
-# - **GRPO** averages the tokens of each completion first. A token of a long completion then weighs less, so a long
-#   incorrect answer is punished less per token.
-# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) unless gradient accumulation splits a batch into
-#   parts. Then, BNPO takes the mean of each part, while DAPO divides each part by the tokens of the whole batch.
-# - **Dr. GRPO** (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its
-#   advantages.
+# - **GRPO** averages the tokens of each completion first, so a long incorrect answer is punished less per token.
+# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) unless gradient accumulation splits a batch into parts: it
+#   takes the mean of each part, and DAPO divides by the tokens of the whole batch.
+# - **Dr. GRPO** (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its advantages.
 # - **CISPO** (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.
-# - The **KL penalty** pulls the policy back to the reference model. The factor `ratio` makes the
-#   penalty's gradient unbiased. Even on-policy, this factor matters: its value is 1, but its gradient is not 0.
+# - The **KL penalty** pulls the policy back to the reference model. The factor `ratio` makes its gradient unbiased.
 #
-# The ratio and clipping come from *PPO* (arXiv 1707.06347), an older method. PPO also trains a *value model*, a
-# second network that predicts the reward. GRPO uses the mean of the group instead.
-#
-# **The variants differ in how much one token weighs and in how far it can move.**
+# Ratio and clipping come from *PPO* (arXiv 1707.06347), which trains a second network, the *value model*, to predict the
+# reward. GRPO uses the mean of the group instead.
 
 # %% [markdown]
 # ## 10. Cheat sheet
@@ -477,8 +496,6 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # | no effect of `epsilon` | Is `num_iterations` 1? | Make several updates per batch. |
 # | a loss that differs from TRL's | Is the batch off-policy? | Compare ratio, clip, mask and mean one by one. |
 # | longer incorrect answers | Is `loss_type` `"grpo"`? | Use `"dapo"` or `"dr_grpo"`. |
-#
-# **Check a formula against a reference before you trust a curve.**
 
 # %% [markdown]
 # ## 11. Exercises
@@ -504,22 +521,54 @@ HINTS = [(True, ZERO), (False, NOT_ZERO)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `token_weights(lengths, kind)`, which returns how much one token of each completion weighs in
-# the loss of the batch, for `"grpo"` and for `"dapo"`.
+# **Exercise 2.** Delete the standard deviation. Write `without_std(rewards, size)`, which returns the reward minus the mean of
+# its group, as in Dr. GRPO. Then predict in `predicted` how well the loop of section 6 learns without it: `"worse"`, `"the same"`
+# or `"better"`. (The prediction is not graded.) The check trains with your advantages, and compares.
 #
-# **Try both before you unfold the solutions.** Next, read `_compute_loss` in TRL's `grpo_trainer.py`.
+# Try both before you unfold the solutions. Next, read `_compute_loss` in TRL's `grpo_trainer.py`.
 
 
 # %%
-def token_weights(lengths: list[int], kind: str) -> list[float]:
-    """Your answer: one weight per completion."""
-    return []
+def train_with(formula):
+    """Held-out answers after the loop of section 6, with other advantages."""
+    policy, optimizer = new_policy()
+    torch.manual_seed(SEED)
+    for step in range(run.steps):
+        start = 8 * step % len(train_rows)
+        batch = collect(policy, train_rows[start : start + 8])
+        batch["advantages"] = formula(batch["rewards"], 8)
+        update(policy, optimizer, batch)
+    return evaluate(policy, tokenizer, test_rows, max_new_tokens=32, seed=SEED)
+
+
+# %%
+predicted = ""  # "worse", "the same" or "better"
+
+
+def without_std(rewards, size):
+    """Your answer: one advantage per completion."""
 
 
 # %% tags=["nbval-check-output"]
-CASES = [(([2, 8], "grpo"), [0.25, 0.06]), (([2, 8], "dapo"), [0.1, 0.1])]
-HINTS = [([0.5, 0.12], "The tokens' weights then sum to 2. What is missing?")]
-print(check_exercise("Exercise 2", token_weights, CASES, HINTS))
+def trained() -> str:
+    """Check the formula on the group of section 2, then train with it."""
+    advantages = without_std(torch.tensor(pictured), 8) if predicted else None
+    if advantages is None:
+        return "no formula" if predicted else ""
+    first = [round(float(advantage), 2) for advantage in advantages[:3]]
+    if first != [1.56, -0.44, -1.19]:
+        return "divided" if first == [1.16, -0.33, -0.89] else "other"
+    result = compare(evaluated[run.steps], train_with(without_std))
+    print(f"You predicted: {predicted}.")
+    print(f"with std: {result.before.accuracy}")
+    print(f"without:  {result.after.accuracy}")
+    return "none"
+
+
+CLUES = [("no formula", "Return the advantages from without_std.")]
+CLUES += [("divided", "You still divide by the standard deviation.")]
+CLUES += [("other", "Subtract from each reward the mean of its group.")]
+print(check_exercise("Exercise 2", trained, [((), "none")], CLUES))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -541,15 +590,19 @@ print(check_exercise("Exercise 1, solution", learns_solution, TOKENS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: only in `grpo` does a token of the longer completion weigh less, here a quarter as much.
+# Exercise 2: the same, or a little better; one run cannot tell these apart. Within a group, the standard deviation only
+# rescales the advantages, and Adam rescales the gradient in any case. What changes is how much groups weigh compared with
+# each other: without the division, a group whose rewards hardly differ weighs less.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def weights_solution(lengths: list[int], kind: str) -> list[float]:
-    if kind == "grpo":
-        return [1 / (len(lengths) * length) for length in lengths]
-    return [1 / sum(lengths) for _ in lengths]
+predicted = "the same"
 
 
-print(check_exercise("Exercise 2, solution", weights_solution, CASES))
+def without_std(rewards, size):
+    groups = rewards.view(-1, size)
+    return (groups - groups.mean(dim=1, keepdim=True)).view(-1)
+
+
+print(check_exercise("Exercise 2, solution", trained, [((), "none")]))
