@@ -148,7 +148,7 @@ print(diagnose(healthy)[0])
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from {{logged(healthy, 'entropy')[0]:.2f}} to {{logged(healthy, 'entropy')[-1]:.2f}}.
 #
-# `diagnose` lists its findings, causes first. The cell prints the first one: nothing is wrong.
+# `diagnose` lists its findings, causes first. Here the first one says that nothing is wrong.
 
 # %% [markdown]
 # ## 4. Read five numbers first
@@ -168,7 +168,7 @@ for key in ("reward", "loss"):
 
 # %% [markdown]
 # The reward tripled, while the loss stayed between {{min(values):.2f}} and {{max(values):.2f}}. The advantages of a group sum to 0, so the loss is
-# near 0 for good and bad policies alike. (Different lengths leave a remainder.)
+# near 0 for good and bad policies alike.
 #
 # Read these five numbers instead:
 #
@@ -258,11 +258,10 @@ print(diagnose(tied)[0])
 
 # %% [markdown]
 # The scores differ: `reward_std`, their spread in a batch, ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run: {{logged(healthy, 'reward_std')[-1]:.2f}}). But
-# `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm` is the length of the *gradient*, which says
-# how strongly and in which direction to change each weight. Here it is {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
+# `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm`, the length of the *gradient* (how to
+# change each weight), is {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
 #
-# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare the gold answer with the
-# completion.
+# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare it with the completion.
 #
 # The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied, but these are *saturated*: all their answers are correct. (With
 # `scale_rewards="batch"` or GDPO, TRL computes `frac_reward_zero_std` from the whole batch. It then does not show tied groups.)
@@ -312,9 +311,8 @@ show_run_curves({"healthy": healthy, "A": short, "B": endless}, KEYS)
 # because the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}: its completions contain the whole answer
 # and only fail to stop.
 #
-# `HealthCallback` samples once more with four times the limit. The completions of A now end, so raise
-# `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in the chat
-# template.
+# `HealthCallback` samples once more with four times the limit. If the completions end, as in A, raise `max_completion_length`.
+# If they do not, as in B, set `tokenizer.eos_token` to the token that ends a turn in the chat template.
 # </details>
 
 # %%
@@ -407,7 +405,7 @@ print("dropped, but solvable:", solvable, "of", len(lost))
 # ## 11. Watch your own run
 #
 # Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl` explodes
-# and the reward falls, the callback saves the policy and stops the run. For a finished run, run `grpo-check health FOLDER`.
+# and the reward falls, it saves the policy and stops the run. For a finished run, use `grpo-check health FOLDER`.
 # [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
 #
 # Curves show that something is wrong; completions show what. With `GRPOConfig(log_completions=True)`, TRL keeps them, and

@@ -42,7 +42,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. Turn rewards into advantages
 #
-# GRPO samples a group of completions for one prompt and scores each completion.
+# GRPO samples a group of completions for one prompt, and scores each.
 
 # %%
 diagram("advantages")
@@ -80,8 +80,7 @@ for group in advantages_of(torch.tensor(pictured), size=8).view(2, 8):
 # %% [markdown]
 # ## 3. Sample and score a group
 #
-# The policy is the tiny model with a LoRA adapter, as in lesson 03, but its base stays in fp32. The optimizer is Adam
-# with a learning rate of 0.002.
+# The policy is the tiny model with a LoRA adapter, as in lesson 03, but its base stays in fp32.
 
 # %%
 from peft import LoraConfig, get_peft_model
@@ -137,8 +136,7 @@ def sample(model, tokenizer, prompts, size, longest=32):
 
 
 # %% [markdown]
-# `collect` builds one training batch. It samples eight completions per row, scores them with lesson 03's weighted
-# rewards, and adds the advantages.
+# `collect` builds one training batch: eight completions per row, lesson 03's rewards, and the advantages.
 
 
 # %%
@@ -377,7 +375,7 @@ print("\nthe last two evaluations:", late.sentence, sep="\n")
 # The loop learns without a single line of TRL. Held-out strict accuracy rose from
 # {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. Between the last two evaluations, accuracy
 # changed by {{late.difference.value:+.3f}}, so the last five steps show no improvement. Most of the gain comes from the
-# format, and [lesson 06](06_evaluation.ipynb), section 7, explains the two parts.
+# format, and [lesson 06](06_evaluation.ipynb) explains the two parts.
 
 # %% [markdown]
 # ## 8. Compare with TRL
@@ -465,7 +463,7 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # %% [markdown]
 # ## 9. Appendix: know the variants
 #
-# Each variant changes one line of the loss. The course's tests compare every row with TRL. `ref` holds the
+# Each variant changes one line of the loss; our tests compare every row with TRL. `ref` holds the
 # log-probabilities of the frozen reference model ([lesson 04](04_reading_a_run.ipynb)).
 #
 # | name | what changes | in TRL |
@@ -495,7 +493,6 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # | completions that do not stop | Does the mask include the EOS? | Keep the first EOS in the mask. |
 # | no effect of `epsilon` | Is `num_iterations` 1? | Make several updates per batch. |
 # | a loss that differs from TRL's | Is the batch off-policy? | Compare ratio, clip, mask and mean one by one. |
-# | longer incorrect answers | Is `loss_type` `"grpo"`? | Use `"dapo"` or `"dr_grpo"`. |
 
 # %% [markdown]
 # ## 11. Exercises
