@@ -6,14 +6,12 @@ from functools import cache
 from types import SimpleNamespace
 
 import jupytext
-import numpy
 import pytest
+import torch
 from course import ROOT
 from lessons import code_of
 
 from grpo_utils import check_exercise, logged
-
-KEY = "completions/clipped_ratio"
 
 
 @cache
@@ -55,11 +53,6 @@ def tied(same):
     return share
 
 
-def truncated(shares):
-    """Whether the last five of some entries of a log have a mean of at least 0.9."""
-    return lambda log: sum(shares(log)[-5:]) / 5 >= 0.9
-
-
 def needed(rounded):
     return lambda a, b: rounded(7.85 * (a * (1 - a) + b * (1 - b)) / (a - b) ** 2)
 
@@ -90,6 +83,26 @@ def trained_once(prediction: str) -> dict:
     return given | {"PREDICTION": prediction, "from_longer": lambda: "a policy"}
 
 
+def rising(last):
+    """A log of 20 steps whose metrics rise or fall to ``last``."""
+    return [{"reward": last * step / 19, "entropy": 0.1 - 0.08 * last * step / 19} for step in range(20)]
+
+
+def without_mean(groups):
+    return groups - groups.mean(1, keepdim=True)
+
+
+def advantages(formula):
+    """A learner's `without_std`, and what the lesson defines before it."""
+    given = {"torch": torch, "pictured": PICTURED, "predicted": "worse"}
+    return given | {"without_std": lambda rewards, size: formula(rewards.view(-1, size)).reshape(-1)}
+
+
+PICTURED = [3.0, 1.0, 0.25, 3.0, 0.0, 1.0, 0.25, 3.0] + 8 * [1.0]
+HEALTHY = rising(1)
+RUNS = dict(healthy=HEALTHY, logged=logged, predicted={"reward": "", "entropy": "same"})
+
+
 #: Lesson, exercise, and a wrong answer by its name in the lesson.
 WRONG = {
     "00.1 only the first task": ("00", 1, {"answers": {"a": "sft"}}),
@@ -100,8 +113,7 @@ WRONG = {
     "03.1 first equals last": ("03", 1, {"tied_share": tied(lambda group: group[0] == group[-1])}),
     "03.2 faster": ("03", 2, {"prediction": "faster", **two_runs(10)}),
     "03.2 the old weights again": ("03", 2, {"prediction": "as fast", **two_runs(1)}),
-    "04.1 the last entry left out": ("04", 1, {"is_truncated": truncated(lambda log: [e[KEY] for e in log[:-1]])}),
-    "04.1 zeros left out": ("04", 1, {"is_truncated": truncated(lambda log: [e[KEY] for e in log if e.get(KEY)])}),
+    "04.1 nothing breaks": ("04", 1, RUNS | {"mine": HEALTHY}),
     "05.1 an interval up to 0 fell": (
         "05",
         1,
@@ -110,6 +122,17 @@ WRONG = {
     "06.1 E": ("06", 1, {"claims_that_hold": lambda: ["B", "D", "E"]}),
     "06.2 round": ("06", 2, {"prompts_needed": needed(round)}),
     "08.1 the wrong limit": ("08", 1, {"learns": learns}),
+    "08.2 still divided": (
+        "08",
+        2,
+        advantages(lambda groups: (groups - groups.mean(1, True)) / groups.std(1, keepdim=True)),
+    ),
+    "08.2 the mean of the batch": ("08", 2, advantages(lambda groups: groups - 0.5)),
+    "08.2 nothing returned": (
+        "08",
+        2,
+        {"torch": torch, "pictured": PICTURED, "predicted": "worse", "without_std": print},
+    ),
     "09.1 the other place left out": ("09", 1, {"shortcut": shortcut}),
     "09.2 predicted none": ("09", 2, trained_once("none")),
     "09.2 no prediction": ("09", 2, trained_once("")),
@@ -127,28 +150,17 @@ GIVEN = {"a": "sft", "b": "grpo", "c": "prompt", "d": "dpo"}
 HIDDEN = ["dead_reward", "no_learning", "length_hacking"]
 
 
-def float32_weights(lengths, kind):
-    return [numpy.float32(1 / (len(lengths) * n if kind == "grpo" else sum(lengths))) for n in lengths]
-
-
-def tensor_weights(lengths, kind):
-    import torch
-
-    return [torch.tensor(weight) for weight in float32_weights(lengths, kind)]
-
-
 #: Lesson, exercise, and a correct answer that is written in an unusual way.
 RIGHT = {
     "00.1 reordered": ("00", 1, {"answers": dict(reversed(GIVEN.items()))}),
     "03.2 a capital": ("03", 2, {"prediction": "As fast ", **two_runs(10)}),
+    "04.1 a curve breaks": ("04", 1, RUNS | {"mine": rising(0)}),
     "04.2 spaces": ("04", 2, {"hidden": HIDDEN, "codes": ["Dead Reward", "no-learning", "length hacking "]}),
     "06.1 a text": ("06", 1, {"claims_that_hold": lambda: "B, D"}),
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
     "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),
     "06.2 ceil": ("06", 2, {"prompts_needed": needed(math.ceil)}),
     "09.2 as it came out": ("09", 2, trained_once(" First")),
-    "08.2 numpy": ("08", 2, {"token_weights": float32_weights}),
-    "08.2 torch": ("08", 2, {"token_weights": tensor_weights}),
 }
 
 

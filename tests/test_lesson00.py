@@ -39,6 +39,18 @@ def test_a_sample_of_the_base_model_has_the_style_that_is_learned(printed):
     assert 0 < int(count) < 50 and ", " in sample and float(reward) == 3.0
 
 
+def test_the_answers_end_in_the_right_number_more_often(printed):
+    before, after = map(int, re.findall(r"^ends in the right number: (\d+) of 100$", printed, re.MULTILINE))
+    assert before + 10 < after
+
+
+def test_the_form_comes_with_correctness(printed):
+    [(formatted, right)] = re.findall(
+        r"^correctness alone: (\d+) formatted, (\d+) of them correct$", printed, re.MULTILINE
+    )
+    assert int(formatted) > 80 and int(right) > 80
+
+
 def test_all_rewards_rise(book):
     [curve] = [alt for alt in alt_texts(book) if alt.startswith("Mean rewards")]
     ends = re.findall(r"(\d\.\d+) to (\d\.\d+)", curve)

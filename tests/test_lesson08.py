@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from lessons import run_other_family, run_with_nbval
+from lessons import alt_texts, run_other_family, run_with_nbval
 from losses_by_hand import (
     CUT_OFF,
     HIGH,
@@ -342,6 +342,17 @@ def test_the_quoted_probabilities_belong_to_their_tokens(printed):
     tokens = [re.findall(r"('.*?') \d\.\d\d", line) for line in shown.splitlines()]
     quoted = [tokens[0][0], tokens[1][0], tokens[0][6], tokens[2][6]]
     assert quoted == ["'9'", "'<reasoning>'", "' is'", "' ='"]
+
+
+def test_one_update_raises_what_was_paid_and_lowers_what_was_not(book):
+    [shown] = [alt for alt in alt_texts(book) if alt.startswith("Probability of the last token")]
+    bars = {text: float(new) - float(old) for text, old, new in re.findall(r"(\S.*?): (0\.\d\d) to (0\.\d\d)", shown)}
+    assert bars["; <reasoning>5"] > 0.2 and bars["; <reasoning>"] > 0.03
+
+
+def test_the_loop_learns_without_the_deviation_too(printed):
+    with_std, without = re.findall(r"^with(?:out| std): +(0\.\d+)", printed, re.MULTILINE)
+    assert float(with_std) > 0.8 and float(without) > 0.8
 
 
 def test_the_loop_learns_and_its_last_steps_change_nothing(printed):

@@ -6,6 +6,7 @@ from course import judged
 from grpo_utils.plots import (
     pass_rate_bars,
     reward_curve,
+    show_before_and_after,
     show_differences,
     show_points,
     show_reward_and_accuracy,
@@ -104,3 +105,10 @@ def test_every_point_has_its_name_and_its_place(monkeypatch):
     [axes] = shown(monkeypatch, show_points, {"small": (79, 15.2), "large": (1370, 48.2)}, "tokens", "%", "Cost").axes
     assert [text.get_text() for text in axes.texts] == ["small", "large"]
     assert axes.get_xlim()[1] > 1370 and axes.get_ylim()[1] > 48.2
+
+
+def test_a_pair_of_bars_shows_each_name_before_and_after(monkeypatch):
+    figure = shown(monkeypatch, show_before_and_after, {"is": (0.79, 0.78), "<reasoning>": (0.39, 0.46)}, "a title")
+    before, after = figure.axes[0].containers
+    assert [bar.get_width() for bar in before] == [0.79, 0.39] and [bar.get_width() for bar in after] == [0.78, 0.46]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["is", "<reasoning>"]

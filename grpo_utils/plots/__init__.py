@@ -5,6 +5,7 @@ from .diagrams import diagram
 from .rates import (
     length_histogram,
     pass_rate_bars,
+    show_before_and_after,
     show_changes,
     show_differences,
     show_pass_at_k,

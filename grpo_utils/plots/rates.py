@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from .base import DOUBTFUL, GOOD, MARKERS, NEUTRAL, WIDTH, colors_of, new_figure, show
+from .base import DOUBTFUL, GOOD, MARKERS, MEANINGS, NEUTRAL, WIDTH, colors_of, new_figure, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,6 +135,28 @@ def show_points(points: Mapping[str, tuple[float, float]], horizontal: str, vert
     axes.grid(alpha=0.3)
     places = "; ".join(f"{name}: {x:g} and {y:g}" for name, (x, y) in points.items())
     show(figure, f"{title}, as points: {horizontal} and {vertical}. {places}.")
+
+
+def show_before_and_after(values: Mapping[str, tuple[float, float]], title: str) -> None:
+    """Display two bars per name: a probability or a share before and after."""
+    texts = [f"{name}: {old:.2f} to {new:.2f}" for name, (old, new) in values.items()]
+    show(before_and_after(values, title), f"{title}, before and after, as bars. {'; '.join(texts)}.")
+
+
+def before_and_after(values: Mapping[str, tuple[float, float]], title: str) -> "Figure":
+    """The figure of `show_before_and_after`."""
+    figure, axes = new_figure(WIDTH, 1.4 + 0.5 * len(values))
+    for place, name in enumerate(("before", "after")):
+        heights = [pair[place] for pair in values.values()]
+        at = [row + 0.38 * place - 0.19 for row in range(len(values))]
+        bars = axes.barh(at, heights, 0.36, color=MEANINGS[name], label=name)
+        axes.bar_label(bars, [f"{height:.2f}" for height in heights], padding=3)
+    axes.set_yticks(range(len(values)), list(values))
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1.1), title=title)
+    axes.grid(alpha=0.3, axis="x")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return figure
 
 
 def length_histogram(lengths: Sequence[int], limit: int) -> "Figure":

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# In 25 steps of training, this model goes from {{before.accuracy.hits}} to 97 answers in {{before.n}} that are correct and in the form that the prompt asks for.
-# No training row contains a worked solution.
+# Before training, {{right_numbers(before)}} of this model's {{before.n}} answers end in the right number, but only {{before.accuracy.hits}} also have the form that the prompt
+# asks for. After {{run.steps}} steps of training, {{after.accuracy.hits}} have both. No training row contains a worked solution.
 #
 # **Guess first:** the model knows five ways to write down a sum. You pay for correct answers in the right form, and never say
 # how to calculate. What happens to the five ways?
@@ -112,6 +112,20 @@ decoding = dict(max_new_tokens=32, seed=SEED)  # how answers are generated
 before = evaluate(policy, tokenizer, test_rows, **decoding)
 for row, answer in list(zip(test_rows, before.sampled))[:5]:
     print(row["prompt"][-1]["content"], "->", answer)
+
+# %%
+import re
+
+
+def right_numbers(evaluation) -> int:
+    """How many answers end in the right number, whatever their form."""
+    pairs = zip(evaluation.sampled, test_rows)
+    return sum(
+        re.findall(r"\d+", text)[-1:] == [row["answer"]] for text, row in pairs
+    )
+
+
+print("ends in the right number:", right_numbers(before), "of", before.n)
 print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
@@ -121,7 +135,8 @@ print("strict accuracy:    ", before.accuracy)
 # here {{before.accuracy.hits}} of {{before.n}}. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
 # questions.
 #
-# Many of the others are right, too: this model adds better than it follows the format. The first answer printed is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
+# If you only took the last number of each answer, {{right_numbers(before)}} would be right. So this model adds better than it follows the format.
+# The first answer printed is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
 #
 # Now choose the rewards. `math_rewards` returns three reward functions, and a factor for each that says how much it counts.
 # ([Lesson 02](02_rewards.ipynb) writes such functions.)
@@ -189,16 +204,18 @@ from transformers import set_seed
 
 from grpo_utils import show_progress
 
+train_rows = load_rows("addition", "train", 2000, SEED)
+adapter = LoraConfig(
+    r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
+)
 set_seed(SEED)  # the adapter starts with random numbers
 trainer = GRPOTrainer(
     model=policy,
     processing_class=tokenizer,
     args=config,
-    train_dataset=load_rows("addition", "train", 2000, SEED),
+    train_dataset=train_rows,
     reward_funcs=rewards,
-    peft_config=LoraConfig(
-        r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
-    ),
+    peft_config=adapter,
 )
 show_progress(trainer)
 trainer.train()
@@ -216,6 +233,7 @@ policy = trainer.model  # with its adapter
 after = evaluate(policy, tokenizer, test_rows, **decoding)
 for row, answer in list(zip(test_rows, after.sampled))[:5]:
     print(row["prompt"][-1]["content"], "->", answer)
+print("ends in the right number:", right_numbers(after), "of", after.n)
 print("correctly formatted:", after.format)
 print("strict accuracy:    ", after.accuracy)
 
@@ -226,8 +244,8 @@ print("strict accuracy:    ", after.accuracy)
 # Nobody told the policy to use it. The policy wrote it now and then, earned more with it than with its other styles, and so
 # wrote it more often.
 #
-# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Much of that gain is the form, which the columns bring along. And of the five styles,
-# only the columns never forgot a carry in pretraining.
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of that gain is the form. But the last number is also right more
+# often, {{right_numbers(after)}} times instead of {{right_numbers(before)}}: of the five styles, only the columns never forgot a carry in pretraining.
 # </details>
 
 # %% [markdown]
@@ -341,20 +359,57 @@ def first_mistake() -> str:
 print(check_exercise("Exercise 1", first_mistake, [((), "none")], HINTS))
 
 # %% [markdown]
-# **Exercise 2.** A run takes `steps` steps. At each step, the policy writes `num_generations` completions for each of
-# `prompts` prompts. How many completions does the run generate? The run above used 25, 8 and 8.
+# **Exercise 2.** Change the pay and train again. This time, pay only for `correctness_reward`, so the format earns nothing of
+# its own. Do you expect fewer correctly formatted answers than above, as many, or more? Fill in `predicted` (it is not
+# graded). Then let `only_correctness` return `retrain(...)`, with one reward and its factor, and compare.
 
 
 # %%
-def completions_in_all(steps: int, prompts: int, num_generations: int) -> int:
-    """Your answer: the number of completions."""
+def retrain(functions, weights):
+    """Train a fresh policy on these rewards, and evaluate it."""
+    base = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
+    config.reward_weights = weights
+    set_seed(SEED)
+    again = GRPOTrainer(
+        model=base,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=train_rows,
+        reward_funcs=functions,
+        peft_config=adapter,
+    )
+    show_progress(again)
+    again.train()
+    return evaluate(again.model, tokenizer, test_rows, **decoding)
+
+
+# %%
+predicted = ""  # "fewer", "as many" or "more"
+
+
+def only_correctness():
+    """Your answer: train with one reward, and return the evaluation."""
 
 
 # %% tags=["nbval-check-output"]
-COUNTS = [((25, 8, 8), 1600), ((100, 4, 8), 3200), ((1, 1, 2), 2)]
-HINTS = [(64, "That is one step. How many steps are there?")]
-HINTS += [(200, "You multiplied two of three numbers. Which one is missing?")]
-print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
+def compared() -> str:
+    """Train, and set the outcome against the prediction."""
+    found = only_correctness() if predicted else ""
+    if not found:
+        return "" if found == "" else "not trained"
+    if len(config.reward_weights) > 1:
+        return "too many rewards"
+    pay = {"all three rewards": after, "correctness alone": found}
+    for name, result in pay.items():
+        print(f"{name}: {result.format.hits} formatted", end=", ")
+        print(f"{result.accuracy.hits} of them correct")
+    print(f"You predicted: {predicted}.")
+    return "none"
+
+
+PAID = [("not trained", "Return retrain(...) from only_correctness.")]
+PAID += [("too many rewards", "rewards[:1] and factors[:1] are lists of one.")]
+print(check_exercise("Exercise 2", compared, [((), "none")], PAID))
 
 # %% [markdown]
 # Try both exercises before you unfold the solutions below. Then go on with [lesson 01](01_dataset.ipynb), or with the
@@ -375,16 +430,17 @@ print(check_exercise(name, first_mistake, [((), "none")], HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: multiply all three numbers.
+# Exercise 2: about as many. `correctness_reward` reads only what is inside `<answer>` tags, so a correct sum without them
+# earns nothing. And the column style, which is correct most often, comes with both pairs of tags. So the form came free with
+# the right style. Do not rely on that: a style that is correct and untidy would have won as well.
 # </details>
 
-
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def completions_solution(
-    steps: int, prompts: int, num_generations: int
-) -> int:
-    return steps * prompts * num_generations
+predicted = "as many"
 
 
-name = "Exercise 2, solution"
-print(check_exercise(name, completions_solution, COUNTS))
+def only_correctness():
+    return retrain(rewards[:1], factors[:1])
+
+
+print(check_exercise("Exercise 2, solution", compared, [((), "none")], PAID))

@@ -95,6 +95,12 @@ HOW = dict(  # for load_policy
     seed=SEED,
 )
 
+
+def config_of(name, **own) -> GRPOConfig:
+    """The settings of a run, with changes of its own."""
+    return GRPOConfig(output_dir=f"{run.folder}/{name}", **BASE | own)
+
+
 # %% [markdown]
 # `load_policy` loads the base model and adds an untrained adapter. `HealthCallback` checks the log at every step, and answers
 # 16 held-out prompts every 10 steps.
@@ -127,7 +133,7 @@ def train(config, functions=rewards, rows=train_rows, end=None) -> list:
 from grpo_check import diagnose
 from grpo_utils import logged, show_run_curves
 
-healthy = train(GRPOConfig(output_dir=f"{run.folder}/healthy", **BASE))
+healthy = train(config_of("healthy"))
 KEYS = ["reward", "frac_reward_zero_std", "entropy"]
 show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
@@ -161,7 +167,7 @@ for key in ("reward", "loss"):
     print(f"  lowest {min(values):6.3f}  highest {max(values):6.3f}")
 
 # %% [markdown]
-# The reward tripled, while the loss stayed between {{min(values):.3f}} and {{max(values):.3f}}. The advantages of a group sum to 0, so the loss is
+# The reward tripled, while the loss stayed between {{min(values):.2f}} and {{max(values):.2f}}. The advantages of a group sum to 0, so the loss is
 # near 0 for good and bad policies alike.
 #
 # Read these five numbers instead:
@@ -193,9 +199,9 @@ def pattern_reward(completions, **kwargs) -> list[float]:
     return [float(bool(re.match(PATTERN, text))) for text in texts]
 
 
-own = BASE | dict(reward_weights=[2.0, 1.0])
-config = GRPOConfig(output_dir=f"{run.folder}/dead", **own)
-dead = train(config, [rewards[0], pattern_reward])
+dead = train(
+    config_of("dead", reward_weights=[2.0, 1.0]), [rewards[0], pattern_reward]
+)
 CORRECT = "rewards/correctness_reward/mean"
 KEYS = ["reward", CORRECT, "rewards/pattern_reward/mean"]
 show_run_curves({"healthy": healthy, "this run": dead}, KEYS)
@@ -220,8 +226,9 @@ def format_reward(completions, **kwargs) -> list[float]:
     return [float(bool(re.fullmatch(FORMAT, t, re.DOTALL))) for t in texts]
 
 
-config = GRPOConfig(output_dir=f"{run.folder}/fixed", **own)
-fixed = train(config, [rewards[0], format_reward])
+fixed = train(
+    config_of("fixed", reward_weights=[2.0, 1.0]), [rewards[0], format_reward]
+)
 KEYS = ["reward", CORRECT, "rewards/format_reward/mean"]
 show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 
@@ -242,9 +249,7 @@ def quick_reward(completions, answer, **kwargs) -> list[float]:
     return [float(int(gold) > 100) for gold in answer]
 
 
-own = BASE | dict(reward_weights=[1.0])
-config = GRPOConfig(output_dir=f"{run.folder}/tied", **own)
-tied = train(config, [quick_reward])
+tied = train(config_of("tied", reward_weights=[1.0]), [quick_reward])
 KEYS = ["reward_std", "frac_reward_zero_std", "grad_norm"]
 show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 
@@ -267,8 +272,7 @@ print(diagnose(tied)[0])
 # This run changes one number.
 
 # %%
-own = BASE | dict(learning_rate=0.05)
-wild = train(GRPOConfig(output_dir=f"{run.folder}/wild", **own))
+wild = train(config_of("wild", learning_rate=0.05))
 KEYS = ["reward", "entropy", "completions/mean_length"]
 show_run_curves({"healthy": healthy, "this run": wild}, KEYS)
 
@@ -293,12 +297,10 @@ print(*samples.splitlines()[:4], sep="\n")
 # %%
 import transformers
 
-own = BASE | dict(max_completion_length=8)
-short = train(GRPOConfig(output_dir=f"{run.folder}/a", **own))
+short = train(config_of("a", max_completion_length=8))
 base, tokenizer = load_policy(run.model, **HOW)
-config = GRPOConfig(output_dir=f"{run.folder}/b", **BASE)
 transformers.logging.set_verbosity_error()  # no warning about this EOS
-endless = train(config, end=tokenizer.pad_token)
+endless = train(config_of("b"), end=tokenizer.pad_token)
 KEYS = ["completions/clipped_ratio", "completions/mean_length", "reward"]
 show_run_curves({"healthy": healthy, "A": short, "B": endless}, KEYS)
 
@@ -328,8 +330,7 @@ from datasets import Dataset
 
 asked = [messages[-1]["content"] for messages in train_rows["prompt"]]
 rows = Dataset.from_dict({"prompt": asked, "answer": train_rows["answer"]})
-config = GRPOConfig(output_dir=f"{run.folder}/strings", **BASE)
-strings = train(config, rows=rows)
+strings = train(config_of("strings"), rows=rows)
 KEYS = ["reward", "completions/mean_length", "entropy"]
 show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 
@@ -429,33 +430,44 @@ print("dropped, but solvable:", solvable, "of", len(lost))
 # %% [markdown]
 # ## 13. Exercises
 #
-# **Exercise 1.** Write `is_truncated(log)`. It returns `True` if `completions/clipped_ratio` is at least 0.9 on
-# average over the last five entries that contain it.
-
+# **Exercise 1.** Break a run yourself. Choose a change of the settings, for example `dict(temperature=0.01)`,
+# `dict(temperature=3.0)`, `dict(num_generations=2)` or `dict(reward_weights=[-2.0, 0.5, 0.5])`, or invent one. Predict how the
+# last five steps of three curves will differ from the healthy run: `"lower"`, `"same"` or `"higher"`. (The predictions are not
+# graded.) Then train `mine` and run the check. At least one curve must break.
 
 # %%
-def is_truncated(log: list[dict]) -> bool:
-    """Your answer: True or False."""
+change = {}  # your fault, such as dict(temperature=0.01)
+predicted = dict(reward="", frac_reward_zero_std="", entropy="")
+mine = train(config_of("mine", **change)) if change else None
 
 
 # %% tags=["nbval-check-output"]
+from statistics import mean
+
 from grpo_utils import check_exercise
 
 
-def log_of(*shares) -> list[dict]:
-    entries = [{"completions/clipped_ratio": share} for share in shares]
-    return [*entries, {"train_runtime": 8.1}]  # the summary at the end
+def outcome(key) -> str:
+    """How the last five steps of `mine` differ from the healthy run."""
+    usual = logged(healthy, key)
+    gap = mean(logged(mine, key)[-5:]) - mean(usual[-5:])
+    if abs(gap) <= (max(usual) - min(usual)) / 5:
+        return "same"
+    return "higher" if gap > 0 else "lower"
 
 
-LOGS = [((log_of(0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8),), True)]
-LOGS += [((log_of(0.0, 0.0, 0.9, 1.0, 1.0),), False)]
-LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0),), False)]
-LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 0.5),), True)]
-LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0, 1.0)[:-1],), True)]  # no summary
-LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 1.0, 0.0)[:-1],), False)]
-HINTS = [(False, "Which five entries did you average? Is 0.9 enough?")]
-HINTS += [(True, "Take five entries with the share. A share of 0 counts.")]
-print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
+def broke() -> str:
+    """Print predictions and outcomes; "none" if a curve broke."""
+    if mine is None:
+        return ""
+    found = {key: outcome(key) for key in predicted}
+    for key, seen in found.items():
+        print(f"{key:22} predicted {predicted[key] or '-':8} seen {seen}")
+    return "none" if set(found.values()) != {"same"} else "nothing"
+
+
+STRONGER = [("nothing", "No curve broke. Choose a stronger change.")]
+print(check_exercise("Exercise 1", broke, [((), "none")], STRONGER))
 
 # %% [markdown]
 # **Exercise 2.** The next cells train three more runs and plot them in random order. Fill `codes` with the fault of
@@ -473,10 +485,6 @@ def length_reward(completions, **kwargs) -> list[float]:
 
 def tone_reward(completions, **kwargs) -> list[float]:
     return [0.5 for _ in completions]
-
-
-def config_of(name, **own) -> GRPOConfig:
-    return GRPOConfig(output_dir=f"{run.folder}/{name}", **BASE | own)
 
 
 first = config_of("x", reward_weights=[3.0, 0.0], learning_rate=4e-3)
@@ -522,18 +530,16 @@ print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: leave out the summary, then average the last five entries.
+# Exercise 1: one of many. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
+# the policy learns nothing. The untrained policy's most likely answer has no tags, so the reward is near 0, too.
 # </details>
 
-
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def is_truncated_solution(log: list[dict]) -> bool:
-    key = "completions/clipped_ratio"
-    newest = [entry[key] for entry in log if key in entry][-5:]
-    return sum(newest) / len(newest) >= 0.9
-
-
-print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
+change = dict(temperature=0.01)
+predicted = dict(reward="lower", frac_reward_zero_std="higher", entropy="same")
+mine = train(config_of("mine", **change))
+show_run_curves({"healthy": healthy, "this run": mine}, list(predicted))
+print(check_exercise("Exercise 1, solution", broke, [((), "none")]))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -3,8 +3,8 @@
 #
 # TRL's loss is {{theirs:.6f}}. Yours will be, too.
 #
-# **Guess first:** you update eight times from one batch. What share of its tokens is clipped after the first update, and after
-# the eighth?
+# **Guess first:** the policy answers one question eight times. It starts with `<reasoning>` with probability {{choices['<reasoning>'][0]:.2f}}, and goes on
+# with the first digit of the best style with probability {{choices['<reasoning>5'][0]:.2f}}. What are the two after a single update?
 #
 # You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and its *gradient* (how the
 # loss changes with each weight) equal those of TRL's `GRPOTrainer`.
@@ -284,7 +284,48 @@ def update(model, optimizer, batch):
 
 
 # %% [markdown]
-# This is the whole training loop. Every five steps, `evaluate` generates answers to 200 held-out
+# Make one update from the batch of section 3, and look at its tokens before and after. Most were certain before.
+# `uncertain_tokens` finds the others: the sampled tokens with a probability below 0.9, each with the text that leads to it.
+
+
+# %%
+def uncertain_tokens(batch, probabilities):
+    """Where each uncertain token was first sampled, by the text up to it."""
+    found = {}
+    for row, ids in enumerate(batch["completion_ids"]):
+        for place in range(int(batch["completion_mask"][row].sum())):
+            if probabilities[row, place] < 0.9:
+                text = tokenizer.decode(ids[: place + 1])
+                found.setdefault(text, (row, place))
+    return found
+
+
+# %%
+from grpo_utils.plots import show_before_and_after
+
+places = uncertain_tokens(batch, probabilities)
+update(policy, optimizer, batch)
+with torch.no_grad():
+    moved = token_logps(policy, batch).exp()
+choices = {
+    text: (probabilities[place].item(), moved[place].item())
+    for text, place in places.items()
+}
+show_before_and_after(choices, "Probability of the last token of each text")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# `<reasoning>` rises from {{choices['<reasoning>'][0]:.2f}} to {{choices['<reasoning>'][1]:.2f}}, and the `5` after it, with which the column style starts, from
+# {{choices['<reasoning>5'][0]:.2f}} to {{choices['<reasoning>5'][1]:.2f}}. All three completions with these tokens earned the full reward. Both numbers rise together, so an
+# answer in columns is now {{choices['<reasoning>'][1] * choices['<reasoning>5'][1] / choices['<reasoning>'][0] / choices['<reasoning>5'][0]:.1f}} times as likely as before.
+#
+# `9`, the start of all other answers, falls from {{choices['9'][0]:.2f}} to {{choices['9'][1]:.2f}}, although two of those five completions have a positive
+# advantage: the three negative ones weigh more. This is all that GRPO does. The rest is repetition.
+# </details>
+
+# %% [markdown]
+# This is the whole training loop, from a fresh policy. Every five steps, `evaluate` generates answers to 200 held-out
 # prompts.
 
 # %%
@@ -299,6 +340,7 @@ def held_out():
         return evaluate(policy, tokenizer, test_rows, **decoding)
 
 
+policy, optimizer = new_policy()
 evaluated, means = {0: held_out()}, []
 torch.manual_seed(SEED)
 for step in range(1, run.steps + 1):
@@ -476,22 +518,54 @@ HINTS = [(True, ZERO), (False, NOT_ZERO)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `token_weights(lengths, kind)`, which returns how much one token of each completion weighs in
-# the loss of the batch, for `"grpo"` and for `"dapo"`.
+# **Exercise 2.** Delete the standard deviation. Write `without_std(rewards, size)`, which returns the reward minus the mean of
+# its group, as in Dr. GRPO. Then predict in `predicted` how well the loop of section 6 learns without it: `"worse"`, `"the same"`
+# or `"better"`. (The prediction is not graded.) The check trains with your advantages, and compares.
 #
 # Try both before you unfold the solutions. Next, read `_compute_loss` in TRL's `grpo_trainer.py`.
 
 
 # %%
-def token_weights(lengths: list[int], kind: str) -> list[float]:
-    """Your answer: one weight per completion."""
-    return []
+def train_with(formula):
+    """Held-out answers after the loop of section 6, with other advantages."""
+    policy, optimizer = new_policy()
+    torch.manual_seed(SEED)
+    for step in range(run.steps):
+        start = 8 * step % len(train_rows)
+        batch = collect(policy, train_rows[start : start + 8])
+        batch["advantages"] = formula(batch["rewards"], 8)
+        update(policy, optimizer, batch)
+    return evaluate(policy, tokenizer, test_rows, max_new_tokens=32, seed=SEED)
+
+
+# %%
+predicted = ""  # "worse", "the same" or "better"
+
+
+def without_std(rewards, size):
+    """Your answer: one advantage per completion."""
 
 
 # %% tags=["nbval-check-output"]
-CASES = [(([2, 8], "grpo"), [0.25, 0.06]), (([2, 8], "dapo"), [0.1, 0.1])]
-HINTS = [([0.5, 0.12], "The tokens' weights then sum to 2. What is missing?")]
-print(check_exercise("Exercise 2", token_weights, CASES, HINTS))
+def trained() -> str:
+    """Check the formula on the group of section 2, then train with it."""
+    advantages = without_std(torch.tensor(pictured), 8) if predicted else None
+    if advantages is None:
+        return "no formula" if predicted else ""
+    first = [round(float(advantage), 2) for advantage in advantages[:3]]
+    if first != [1.56, -0.44, -1.19]:
+        return "divided" if first == [1.16, -0.33, -0.89] else "other"
+    result = compare(evaluated[run.steps], train_with(without_std))
+    print(f"You predicted: {predicted}.")
+    print(f"with std: {result.before.accuracy}")
+    print(f"without:  {result.after.accuracy}")
+    return "none"
+
+
+CLUES = [("no formula", "Return the advantages from without_std.")]
+CLUES += [("divided", "You still divide by the standard deviation.")]
+CLUES += [("other", "Subtract from each reward the mean of its group.")]
+print(check_exercise("Exercise 2", trained, [((), "none")], CLUES))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -513,15 +587,19 @@ print(check_exercise("Exercise 1, solution", learns_solution, TOKENS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: only in `grpo` does a token of the longer completion weigh less, here a quarter as much.
+# Exercise 2: the same, or a little better; one run cannot tell these apart. Within a group, the standard deviation only
+# rescales the advantages, and Adam rescales the gradient in any case. What changes is how much groups weigh compared with
+# each other: without the division, a group whose rewards hardly differ weighs less.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def weights_solution(lengths: list[int], kind: str) -> list[float]:
-    if kind == "grpo":
-        return [1 / (len(lengths) * length) for length in lengths]
-    return [1 / sum(lengths) for _ in lengths]
+predicted = "the same"
 
 
-print(check_exercise("Exercise 2, solution", weights_solution, CASES))
+def without_std(rewards, size):
+    groups = rewards.view(-1, size)
+    return (groups - groups.mean(dim=1, keepdim=True)).view(-1)
+
+
+print(check_exercise("Exercise 2, solution", trained, [((), "none")]))
