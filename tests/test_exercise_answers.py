@@ -138,8 +138,8 @@ WRONG = {
     "09.2 no prediction": ("09", 2, trained_once("")),
     "10.1 count": ("10", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
     "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
-    "12.2 abs": ("12", 2, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
-    "12.2 not below 0": ("12", 2, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
+    "12.1 abs": ("12", 1, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
+    "12.1 not below 0": ("12", 1, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
     "15.2 divided by what was solved": (
         "15",
         2,

@@ -2,13 +2,14 @@
 
 import re
 from inspect import getsource
+from types import SimpleNamespace
 
 import pytest
 from course import ROOT
 from lessons import briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise
-from grpo_utils.rewards import completion_text, count_placed_tags, extract_answer
+from grpo_utils.rewards import count_placed_tags, extract_answer
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "02_rewards.ipynb"
@@ -69,21 +70,37 @@ def test_it_shows_what_trl_passes_and_what_the_fixed_reward_counts(printed):
 
 
 def test_a_reward_pays_only_the_form_that_it_reads(printed):
-    rows = re.findall(r"^(\w+)((?: +[01]\.0){5})$", printed, re.MULTILINE)
+    rows = re.findall(r"^(\w+)((?: +[01]\.0){4})$", printed, re.MULTILINE)
     pays = {name: [float(score) for score in scores.split()] for name, scores in rows}
-    assert len(pays) == 5 and all(0.0 in scores[:4] for scores in pays.values())
-    assert not any(pays["extract_answer"]) and pays["extract_boxed"] == [0, 1, 1, 0, 0]
-    assert pays.pop("last_number")[4] == 1  # it was cut off before it answered
-    assert not any(scores[4] for scores in pays.values())
+    assert len(pays) == 4 and all(0.0 in scores[:3] for scores in pays.values())
+    assert not any(pays["extract_answer"]) and pays["extract_boxed"] == [0, 1, 0, 0]
+    assert pays.pop("last_number")[3] == 1  # it was cut off before it answered
+    assert not any(scores[3] for scores in pays.values())
 
 
 @pytest.mark.parametrize(
-    ("hack", "answer"),
-    [("", "not attempted yet"), ("======", "correct."), ("=====", "Hint: "), ("======<answer>4", "Hint: ")],
+    ("guess", "after", "answer"),
+    [
+        ("", 90, "not attempted yet"),
+        (" Rise", 90, "correct."),
+        ("rise", 10, "Hint: They fell"),
+        ("fall", 90, "Hint: They rose"),
+    ],
 )
-def test_exercise_1_wants_a_hack_that_answers_nothing(book, hack, answer):
-    names = defined_by(book, "def verdict", **defined_by(book, "def show_work", completion_text=completion_text))
-    assert answer in check_exercise("1", lambda: names["verdict"](hack), names["HACKED"], names["HINTS"])
+def test_exercise_1_compares_the_guess_with_the_run(book, guess, after, answer):
+    def rates(hits):
+        return SimpleNamespace(accuracy=SimpleNamespace(hits=hits))
+
+    stand_ins = dict(
+        train_on=lambda rewards, weights, steps: ([], rates(after)),
+        before=rates(50),
+        run=SimpleNamespace(steps=38),
+        show_reward_and_truth=len,
+        my_reward=len,
+        my_guess=guess,
+    )
+    names = defined_by(book, "def compared", **stand_ins)
+    assert answer in check_exercise("1", *names["mine"])
 
 
 def words(text: str) -> list[str]:

@@ -1,10 +1,13 @@
 """Lesson 12 as readers run it: the committed notebook, and the same with other parameters."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from course import ROOT
-from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, defined_by, run_other_family, run_with_nbval
+
+from grpo_utils import check_exercise, logged
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "12_tools.ipynb"
@@ -15,7 +18,7 @@ CHANGE = r"([+-][\d.]+) \(([+-][\d.]+) to ([+-][\d.]+)\), (p [=<] \S+): ([\w ]+)
 @pytest.fixture(scope="module")
 def costly(book) -> list[tuple[str, str]]:
     """The first and last value of each curve of the run in which a call costs 1, from left to right."""
-    [alt] = [alt for alt in alt_texts(book) if "a call costs 1" in alt]
+    [alt] = [alt for alt in alt_texts(book) if "a call costs 1 " in alt]
     return re.findall(r"(-?\d+\.\d\d) to (-?\d+\.\d\d)", alt)
 
 
@@ -33,11 +36,12 @@ def test_only_the_shortcut_pays_for_what_the_tool_wrote(printed):
     assert scored == [("1.0", "1.0"), ("1.0", "0.0"), ("1.0", "0.0"), ("1.0", "0.0")]
 
 
-def test_the_tools_text_is_masked_and_the_calls_and_answers_are_not(printed):
-    masked = re.findall(r"--- tool, masked\n(.*?)(?=--- model)", printed, re.DOTALL)
-    own = re.findall(r"--- model, in the loss\n(.*?)(?=--- tool|\n\n)", printed, re.DOTALL)
-    assert len(masked) == 1 and "<tool_response>" in masked[0] and "<tool_call>" in own[0]
-    assert "<tool_response>" not in "".join(own)
+def test_the_tools_text_is_masked_and_the_calls_and_answers_are_not(book):
+    [alt] = [alt for alt in alt_texts(book) if "tokens of an episode" in alt]
+    masked = alt.partition("The gray ones read: ")[2]
+    assert "<tool_response>" in masked and "<tool_call>" not in masked
+    count, own, gray = (int(number) for number in re.findall(r"\d+", alt)[:3])
+    assert own + gray == count and own > gray > 5
 
 
 def test_calls_that_worked_and_a_correct_answer_have_the_highest_advantages(printed):
@@ -74,6 +78,25 @@ def test_a_second_tool_lowers_the_calls_and_training_brings_them_back(printed):
 def test_an_environment_that_raises_is_told_and_its_steps_are_kept(printed):
     assert "calls that raised: 100%" in printed and "the model reads: {'error': " in printed
     assert "stopped after 2 steps: the server does not answer" in printed
+
+
+@pytest.mark.parametrize(
+    ("price", "guess", "calls", "answer"),
+    [
+        (None, "", [1.0], "not attempted yet"),
+        (0.5, "Stay ", [0.3] * 20, "correct."),
+        (1.0, "vanish", [0.3] * 10 + [0.0] * 5, "correct."),
+        (1.0, "stay", [0.3] * 10 + [0.0] * 5, "Hint: They vanished"),
+        (0.5, "vanish", [0.3] * 20, "Hint: They stayed"),
+    ],
+)
+def test_exercise_2_compares_the_guess_with_the_run(book, price, guess, calls, answer):
+    log = [{"tools/call_frequency": value} for value in calls]
+    learner = SimpleNamespace(train=list, state=SimpleNamespace(log_history=log))
+    stand_ins = dict.fromkeys(("outcome", "formatted", "cost", "keys"))
+    stand_ins |= dict(new_trainer=lambda *given: learner, new_policy=list, show_run_curves=lambda *given: None)
+    names = defined_by(book, "def compared", logged=logged, my_cost=price, my_guess=guess, **stand_ins)
+    assert answer in check_exercise("2", *names["mine"])
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 02 · Reward functions and how to test them
 #
-# The reward rose from 0.45 to {{flawed_log[-2]["reward"]:.2f}}. The correct answers fell from
+# The reward rose from {{flawed_log[0]["reward"]:.2f}} to {{flawed_log[-2]["reward"]:.2f}}. The correct answers fell from
 # {{before.accuracy.hits}} to {{flawed.accuracy.hits}} of {{before.n}}. It is the same run.
 #
 # **Guess first:** a second reward pays for the format of an answer and never reads a number in it. What happens to the
@@ -277,8 +277,7 @@ print(probe(count_tags))
 # group become more likely.
 #
 # Train on `count_tags`, and also log what you really want: `truth`. TRL multiplies each score by the weight of its
-# function, so a function with weight 0.0 changes nothing, and TRL still logs its mean. What will the policy write in the end?
-# Guess before you run the two cells.
+# function, so a function with weight 0.0 changes nothing, and TRL still logs its mean.
 
 
 # %%
@@ -292,13 +291,13 @@ def truth(completions, answer, **kwargs) -> list[float]:
 
 
 # %%
-def train_on(rewards: list, weights: list[float]) -> tuple:
+def train_on(rewards: list, weights: list[float], steps: int = run.steps):
     """Train a new policy, and return its log and its evaluation."""
     policy, tokenizer = load_policy(run.model, **loading)
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=settings(run.steps, [*weights, 0.0]),
+        args=settings(steps, [*weights, 0.0]),
         train_dataset=train_rows,
         reward_funcs=[*rewards, truth],
     )
@@ -308,17 +307,26 @@ def train_on(rewards: list, weights: list[float]) -> tuple:
     return trainer.state.log_history, after
 
 
-flawed_log, flawed = train_on([count_tags], [1.0])
+# %%
+from grpo_utils import show_run_curves
 
+flawed_log, flawed = train_on([count_tags], [1.0])
+show_run_curves({"every tag pays": flawed_log}, ["reward"])
+
+# %% [markdown]
+# This is the curve that most people watch. Would you stop this run, and at which step? Decide, then read three samples (their
+# first 70 characters):
+
+# %%
 for text in flawed.sampled[:3]:
     print(text[:70])
 
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The policy repeats one tag instead of reasoning: the samples show their first 70 characters. The last mean reward is
-# {{flawed_log[-2]["reward"]:.2f}}, and a clean completion earns only 1.0. So stop a run when its mean reward passes what a
-# clean completion can earn, and read samples: the curve alone looks like success.
+# The policy repeats one tag instead of reasoning. The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, and a clean
+# completion earns only 1.0: stop when the mean passes what a clean completion can earn. Three samples show what the curve
+# hides.
 # </details>
 
 # %% [markdown]
@@ -393,7 +401,7 @@ for name, evaluation in measured.items():
 #   at step {{peak + 1}}. Then repeated tags earn more. The reward rises to {{flawed_log[-2]["reward"]:.2f}}, and
 #   {{flawed.accuracy.hits}} of {{flawed.n}} held-out answers are correct.
 # - **Each tag pays once.** The reward ends near its maximum of 1.0. It pays for the format alone, and yet
-#   {{fixed.accuracy.hits}} held-out answers are correct.
+#   {{fixed.accuracy.hits}} held-out answers are correct, {{fixed.accuracy.hits - before.accuracy.hits}} more than before.
 # - **Correctness pays as well.** The reward ends near its maximum of 3.0, and {{both.accuracy.hits}} answers are correct.
 #
 # Only the flawed reward rises above what a clean completion earns, and only its policy fails.
@@ -484,53 +492,40 @@ for sums in (TWO_WRONG, ALL_CORRECT):
 # %% [markdown]
 # ## 9. Read the answers of larger models
 #
-# Larger models have learned other forms: GSM8K's `####`, a LaTeX box, a thought before the answer. Here are five such
-# completions; the gold answer is 42.
-
-# %% tags=["nbval-check-output"]
-LARGER = {
-    "hashes": "3 boxes hold 3*10 = <<3*10=30>>30 pens. 12+30 = 42\n#### 42",
-    "box": r"She has $12 + 3 \times 10 = \boxed{42}$ pens.",
-    "box in tags": r"<answer>\boxed{42}</answer>",
-    "thought": "<think>\\boxed{30}? No, plus 12.</think>\\boxed{42}, 30 of them new",
-    "cut off": "<think>3 boxes hold 30 pens. 12 + 30 = 42. Wait, are",
-}
-for name, text in LARGER.items():
-    print(f"{name:12}{text!r}")
-
-# %% [markdown]
-# `AnswerReward` makes a reward from any function that finds an answer in a text. Which of the five completions does each
-# function pay? `last_number` is our own, and does what many published rewards do.
+# Larger models have learned other forms: GSM8K's `####`, a LaTeX box, a thought before the answer. `AnswerReward` makes a
+# reward from any function that finds an answer in a text. Which of these completions does each function pay? The gold
+# answer is 42. `last_number` is our own, and does what many published rewards do.
 
 # %% tags=["nbval-check-output"]
 import re
 
 from grpo_utils.rewards import AnswerReward, extract_after_hashes
-from grpo_utils.rewards import extract_after_thinking, extract_boxed
+from grpo_utils.rewards import extract_boxed
+
+LARGER = {
+    "hashes": "12 + 30 = 42\n#### 42",
+    "box": r"She has $12 + 30 = \boxed{42}$ pens.",
+    "thought": "<think>\\boxed{30}? No.</think>\\boxed{42}, 30 of them new",
+    "cut off": "<think>3 boxes hold 30 pens. 12 + 30 = 42. Wait, are",
+}
 
 
 def last_number(text: str) -> str | None:
     return (re.findall(r"\d+", text) or [None])[-1]
 
 
-def after_thought(text: str) -> str | None:
-    return extract_boxed(extract_after_thinking(text) or "")
-
-
-FINDERS = [extract_answer, extract_after_hashes, extract_boxed]
-FINDERS += [after_thought, last_number]
-print(" " * 24 + "".join(f"{name:>12}" for name in LARGER))
-for find in FINDERS:
+print(" " * 22 + "".join(f"{name:>9}" for name in LARGER))
+for find in [extract_answer, extract_after_hashes, extract_boxed, last_number]:
     reward = AnswerReward(extract=find)
     scores = reward(list(LARGER.values()), answer=["42"] * len(LARGER))
-    row = "".join(f"{score:12}" for score in scores)
-    print(f"{find.__name__:24}{row}")
+    print(f"{find.__name__:22}" + "".join(f"{score:9}" for score in scores))
 
 # %% [markdown]
 # - `extract_answer`, which this lesson used so far, pays none of them. One project reports
 #   [about 0% accuracy](https://github.com/AI-Hypercomputer/maxtext/pull/4150) for Qwen3 on GSM8K with such a reward.
-# - `extract_boxed` finds two different boxes in the fourth completion, so it counts no answer. `after_thought` skips the draft.
-# - `last_number` pays the fifth completion, which was cut off before it gave an answer.
+# - `extract_boxed` finds two different boxes in the third completion, so it counts no answer.
+#   Apply `extract_after_thinking` first to skip the draft.
+# - `last_number` pays the fourth completion, which was cut off before it gave an answer.
 #
 # So choose one form, ask for it in the prompt, and read that form only. Then score samples of your own model and check some
 # scores by hand: if a capable model earns 0 everywhere, suspect the reward first.
@@ -553,37 +548,39 @@ for find in FINDERS:
 # %% [markdown]
 # ## 11. Exercises
 #
-# **Exercise 1.** The reward `show_work` should make the policy show its work. Write a completion that earns more than 1.0
-# and contains no `<answer>`.
+# **Exercise 1: change, predict, run, compare.** Change one thing in `count_tags`: put a cap on the sum (`min(1.0, ...)`), pay
+# another price, or count something else, such as `=`. Then write into `my_guess` what happens to the correct held-out
+# answers: "rise" or "fall". The check trains on your reward for half a minute.
 
 
 # %%
-def show_work(completions, **kwargs) -> list[float]:
-    texts = [completion_text(completion) for completion in completions]
-    return [0.2 * text.count("=") for text in texts]
+def my_reward(completions, **kwargs) -> list[float]:
+    """Return one score for each completion."""
+    return []
 
 
-def my_hack() -> str:
-    """Return a completion."""
-    return ""
-
+my_guess = ""  # "rise" or "fall"
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
 
-def verdict(hack: str) -> str | None:
-    if not hack:
+def compared(reward, guess: str) -> str | None:
+    if not guess:
         return None
-    if "<answer>" in hack:
-        return "it answers"
-    return "hacked" if show_work([hack])[0] > 1.0 else "too cheap"
+    log, after = train_on([reward], [1.0], steps=min(24, run.steps))
+    show_reward_and_truth({reward.__name__: log})
+    first, last = before.accuracy.hits, after.accuracy.hits
+    print(f"correct: {first} before, {last} after")
+    happened = "rise" if last > first else "fall"
+    return "as predicted" if guess.strip().lower() == happened else happened
 
 
-HINTS = [("too cheap", "It earns 1.0 or less. What does show_work count?")]
-HINTS += [("it answers", "It contains <answer>. Does the reward ask for one?")]
-HACKED = [((), "hacked")]
-print(check_exercise("Exercise 1", lambda: verdict(my_hack()), HACKED, HINTS))
+HINTS = [("fall", "They fell. What earns more than a correct answer?")]
+HINTS += [("rise", "They rose. What earns more than a clean answer?")]
+AS_PREDICTED = [((), "as predicted")]
+mine = (lambda: compared(my_reward, my_guess), AS_PREDICTED, HINTS)
+print(check_exercise("Exercise 1", *mine))
 
 # %% [markdown]
 # **Exercise 2.** The task is to name the capital of a country. Models write "paris", "Paris." or "The answer is Paris". Pay
@@ -630,7 +627,8 @@ if checked.endswith("correct."):
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: `show_work` has no upper limit, so repeat the equals sign.
+# Exercise 1: with a cap of 1.0, a pile of tags earns as much as a clean completion and not more. So nothing favors the pile,
+# and the correct answers rise. A price of 0.01 changes nothing, because TRL divides by the standard deviation.
 #
 # Exercise 2: extract the only answer, and compare lower-case letters without punctuation. The course's `fuzzy_reward` also
 # accepts a typo.
@@ -638,12 +636,12 @@ if checked.endswith("correct."):
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def my_hack_solution() -> str:
-    return "=" * 6
+def capped_tags(completions, **kwargs) -> list[float]:
+    return [min(1.0, score) for score in count_tags(completions)]
 
 
-hack = verdict(my_hack_solution())
-print(check_exercise("Exercise 1, solution", lambda: hack, HACKED))
+capped = (lambda: compared(capped_tags, "rise"), AS_PREDICTED, HINTS)
+print(check_exercise("Exercise 1, solution", *capped))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
