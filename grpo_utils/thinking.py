@@ -1,4 +1,4 @@
-"""What lesson 10 needs: an example of a thought, and the tiny model's tokenizer with thinking tags."""
+"""What lesson 10 needs: the tiny model's tokenizer with thinking tags."""
 
 import json
 import tempfile
@@ -6,18 +6,6 @@ from pathlib import Path
 
 #: The tiny models' own tags for reasoning, and what a thinking model writes instead.
 _RENAMED = {"<reasoning>": "<think>", "</reasoning>": "</think>"}
-
-
-#: A completion with a thought, which we wrote in the manner of a small thinking model.
-THOUGHT = """<think>
-The user wants the sum of 1 and 1, and asks for a short reply. One apple and one more apple make two apples. So the \
-sum is 2. I could show the steps, but that would not be short. Perhaps the question hides a trick, such as binary \
-numbers, where 1 + 1 is written 10. Nothing in it points to that.
-
-So I keep the plain result. One sentence is enough, with the digit in it. Let me check once more: 1 and 1 make 2. Yes.
-</think>
-
-1 + 1 is 2."""
 
 
 def thinking_tokenizer(path: str) -> object:

@@ -1,6 +1,5 @@
 """Exercises accept every correct answer, however it is written, and answer a plausible mistake with a hint."""
 
-import math
 import re
 from functools import cache
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ import torch
 from course import ROOT
 from lessons import code_of
 
-from grpo_utils import check_exercise, logged
+from grpo_utils import check_exercise, logged, paired_change
 
 
 @cache
@@ -53,8 +52,20 @@ def tied(same):
     return share
 
 
-def needed(rounded):
-    return lambda a, b: rounded(7.85 * (a * (1 - a) + b * (1 - b)) / (a - b) ** 2)
+def trained_once(lesson: str, prediction: str) -> dict:
+    """A learner's prediction, and a training run whose outcome is faked: only the format improves (06), the policy
+    names the first number (09), no completion adds digit by digit (10)."""
+    told, policy = {"PREDICTION": prediction}, lambda: "a policy"
+    if lesson == "06":
+        base, short = (SimpleNamespace(formed=[formed] * 20, sums=[False] * 20) for formed in (False, True))
+        given = {"before": base, "sum_is_correct": lambda result: result.sums, "paired_change": paired_change}
+        given |= {"evaluate": lambda *args, **how: short, "decoding": {}, "tokenizer": None, "test_rows": None}
+        return told | given | {"short_run": policy}
+    if lesson == "09":
+        both = SimpleNamespace(right=[True, False]), SimpleNamespace(right=[False, True])  # asked, and swapped
+        given = {"pairs": ((9, 1), (2, 8)), "tested": lambda *args: both, "evaluate": lambda *args, **how: None}
+        return told | given | {"DECODING": {}, "tokenizer": None, "test_rows": None, "from_longer": policy}
+    return told | {"warned": lambda: ["6 + 8 = 14</think>"] * 4, "tokens_of": len}
 
 
 def learns(ratio, advantage):
@@ -73,14 +84,6 @@ def two_runs(factor: float) -> dict:
     shares = {"rewards/correctness_reward/mean": 0.5}
     logs = {"old_log": [{"reward": 1.2} | shares], "new_log": [{"reward": 1.2 * factor} | shares]}
     return logs | {"logged": logged}
-
-
-def trained_once(prediction: str) -> dict:
-    """A learner's prediction in lesson 09, and a training run that is faked: the policy follows the first number."""
-    both = SimpleNamespace(right=[True, False]), SimpleNamespace(right=[False, True])  # asked, and swapped
-    given = {"pairs": ((9, 1), (2, 8)), "tested": lambda *args: both, "evaluate": lambda *args, **how: None}
-    given |= {"DECODING": {}, "tokenizer": None, "test_rows": None}
-    return given | {"PREDICTION": prediction, "from_longer": lambda: "a policy"}
 
 
 def rising(last):
@@ -120,7 +123,7 @@ WRONG = {
         {"verdict": lambda low, high: "rose" if low > 0 else "fell" if high <= 0 else "no improvement shown"},
     ),
     "06.1 E": ("06", 1, {"claims_that_hold": lambda: ["B", "D", "E"]}),
-    "06.2 round": ("06", 2, {"prompts_needed": needed(round)}),
+    "06.2 predicted both": ("06", 2, trained_once("06", "both")),
     "08.1 the wrong limit": ("08", 1, {"learns": learns}),
     "08.2 still divided": (
         "08",
@@ -134,10 +137,10 @@ WRONG = {
         {"torch": torch, "pictured": PICTURED, "predicted": "worse", "without_std": print},
     ),
     "09.1 the other place left out": ("09", 1, {"shortcut": shortcut}),
-    "09.2 predicted none": ("09", 2, trained_once("none")),
-    "09.2 no prediction": ("09", 2, trained_once("")),
+    "09.2 predicted none": ("09", 2, trained_once("09", "none")),
     "10.1 count": ("10", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
     "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
+    "10.2 predicted yes": ("10", 2, trained_once("10", "yes")),
     "12.1 abs": ("12", 1, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
     "12.1 not below 0": ("12", 1, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
     "15.2 divided by what was solved": (
@@ -159,14 +162,17 @@ RIGHT = {
     "06.1 a text": ("06", 1, {"claims_that_hold": lambda: "B, D"}),
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
     "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),
-    "06.2 ceil": ("06", 2, {"prompts_needed": needed(math.ceil)}),
-    "09.2 as it came out": ("09", 2, trained_once(" First")),
+    "06.2 as it came out": ("06", 2, trained_once("06", " Format")),
+    "09.2 as it came out": ("09", 2, trained_once("09", "first")),
+    "10.2 as it came out": ("10", 2, trained_once("10", "No")),
 }
 
 
-def test_an_exercise_that_trains_waits_for_its_run(capsys):
-    answers = trained_once("first") | {"from_longer": lambda: None}
-    assert "Exercise 2: not attempted yet" in verdict("09", 2, capsys, **answers)
+@pytest.mark.parametrize(("lesson", "stub"), [("06", "short_run"), ("09", "from_longer"), ("10", "warned")])
+def test_an_exercise_that_trains_waits_for_the_run_and_asks_for_a_prediction(lesson, stub, capsys):
+    missing = trained_once(lesson, "")
+    assert "Exercise 2: not attempted yet" in verdict(lesson, 2, capsys, **missing | {stub: lambda: None})
+    assert "Hint: First write your prediction" in verdict(lesson, 2, capsys, **missing)
 
 
 @pytest.mark.parametrize("name", WRONG)

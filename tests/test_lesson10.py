@@ -7,9 +7,6 @@ from course import ROOT
 from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise
-from grpo_utils.profiles import T4
-from grpo_utils.rewards import split_thinking
-from grpo_utils.thinking import THOUGHT
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "10_thinking.ipynb"
@@ -19,7 +16,7 @@ RUNS = ("untrained", "tolerant", "punished", "masked")
 
 @pytest.fixture(scope="module")
 def curves(book) -> list[str]:
-    return alt_texts(book)
+    return [alt for alt in alt_texts(book) if alt.startswith("Curves over")]
 
 
 def rates(name: str, printed: str) -> list[float]:
@@ -43,18 +40,8 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     run_with_nbval(LESSON, tmp_path)
 
 
-def test_a_reward_that_needs_a_closed_thought_does_not_pay_a_cut_off_one(printed):
-    thought, answer = split_thinking(THOUGHT)
-    assert " ".join(thought.split()) in " ".join(printed.split()) and answer == "1 + 1 is 2."
-    assert re.search(r"^whole: 1 \+ 1 is 2\.\ncut off: None$", printed, re.MULTILINE)
-
-
-def test_only_short_completions_fit_a_t4_in_acceptable_time(printed):
-    row = r"^limit +(\d+), +(\d+) at a time: +([\d.]+) to +([\d.]+) GiB, +([\d.]+) minutes"
-    rows = [[float(number) for number in found] for found in re.findall(row, printed, re.MULTILINE)]
-    short, *_, long, in_parts = rows
-    assert short[:2] == [T4.max_completion_length, T4.completions_per_step] and short[3] < 14.56 < long[3]
-    assert in_parts[:2] == [2048, 8] and in_parts[3] < 14.56 and in_parts[4] > 10 * short[4]
+def test_a_completion_that_is_cut_off_in_its_thought_has_no_answer(printed):
+    assert "whole: ('15 + 27 = 42', '<answer>42</answer>')\ncut off: None\n" in printed
 
 
 def test_each_template_prefills_what_the_text_says_of_it(printed):
@@ -169,18 +156,9 @@ def test_exercise_1_answers_a_wrong_solution_with_a_hint(wrong, book):
     assert "Hint: " in check_exercise("Exercise 1", wrong, given["ENDS"], given["HINTS"])
 
 
-def by_trying(lengths: list[int], percent: float) -> int:
-    return next(n for n in range(max(lengths) + 1) if 100 * sum(m > n for m in lengths) <= percent * len(lengths))
-
-
-def by_sorting(lengths: list[int], percent: float) -> int:
-    return sorted(lengths)[len(lengths) - 1 - int(len(lengths) * percent / 100)]
-
-
-@pytest.mark.parametrize("answer", [by_trying, by_sorting])
-def test_exercise_2_accepts_every_correct_answer(answer, book):
-    given = defined_by(book, "LIMITS = [")
-    assert check_exercise("Exercise 2", answer, given["LIMITS"], given["HINTS"]) == "Exercise 2: correct."
+def test_a_warning_shortens_thoughts(printed):
+    mean, digits = re.search(r"^([\d.]+) tokens, (\d+) digit by digit$", printed, re.MULTILINE).groups()
+    assert float(mean) < rates("tolerant", printed)[0] and int(digits) < by_digit("tolerant", printed)[0] - 50
 
 
 @pytest.fixture(scope="module")

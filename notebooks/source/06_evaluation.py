@@ -107,13 +107,14 @@ SETTINGS = dict(
 
 
 # %%
-def trained(seed: int):
+def trained(seed: int, **changed):
     torch.manual_seed(seed)  # the adapter starts from random numbers
     lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
+    settings = SETTINGS | changed
     trainer = GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32),
         processing_class=tokenizer,
-        args=GRPOConfig(output_dir=mkdtemp(), seed=seed, **SETTINGS),
+        args=GRPOConfig(output_dir=mkdtemp(), seed=seed, **settings),
         train_dataset=train_rows,
         reward_funcs=rewards,
         peft_config=lora,
@@ -503,23 +504,48 @@ def mistake() -> str | None:
 print(check_exercise("Exercise 1", mistake, [((), "none")], HINTS))
 
 # %% [markdown]
-# **Exercise 2.** To find a difference between the rates `a` and `b` in four of five experiments (unpaired), each side
-# needs about `7.85*(a*(1-a)+b*(1-b))/(a-b)**2` prompts. Return that number, rounded up.
+# **Exercise 2: change, predict, run, compare.** Train the first seed for 8 steps instead of 40. Which gains will the
+# paired test then show on the 200 prompts: in the format, in the sums (section 7), in both or in neither? Write your guess
+# into `PREDICTION`. Then let `short_run` return the policy; `trained` takes any setting (`max_steps=8`). The check
+# evaluates it (30 seconds in all).
 #
 # **Try both before you unfold the solutions.** [Lesson 07](07_export.ipynb) saves and publishes the model.
 
-
 # %%
-def prompts_needed(a: float, b: float) -> int | None:
-    """Your answer: a whole number."""
+PREDICTION = ""  # "format", "sums", "both" or "neither"
+
+
+def short_run():
+    """Your answer: a policy, trained for 8 steps."""
 
 
 # %% tags=["nbval-check-output"]
-NEEDED = [((0.80, 0.85), 903), ((0.5, 0.6), 385), ((0.85, 0.80), 903)]
-NEEDED += [((0.7, 0.8), 291)]
-HINTS = [(902, "Which way does int() round?")]
-HINTS += [(290, "round() may round down. Which function never does?")]
-print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
+def gains_shown(policy) -> str:
+    """Which gains the paired test shows: one of the four predictions."""
+    result = evaluate(policy, tokenizer, test_rows, **decoding)
+    form = paired_change(before.formed, result.formed)
+    sums = paired_change(sum_is_correct(before), sum_is_correct(result))
+    print(f"format {form}\nsums {sums}")
+    shown = [change.verdict == "improved" for change in (form, sums)]
+    return ["neither", "sums", "format", "both"][2 * shown[0] + shown[1]]
+
+
+def outcome(prediction: str, train) -> str:
+    """What the run shows, compared with the prediction."""
+    if (short := train()) is None:
+        return ""
+    if not prediction:
+        return "missing"
+    found = gains_shown(short)
+    return "as predicted" if found == prediction.strip().lower() else found
+
+
+HINTS = [(name, f"The test shows: {name}. Why?") for name in ("both", "sums")]
+HINTS += [("format", "Only the format improved. Why was it first?")]
+HINTS += [("neither", "No gain is shown. How many steps did you train?")]
+HINTS += [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, short_run), "as predicted")]
+print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -546,15 +572,17 @@ print(check_exercise(name, lambda: first_mistake(claims), [((), "none")]))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: to tell 0.80 from 0.85, each side needs 903 prompts. A paired test usually needs fewer.
+# Exercise 2: compare the run with your prediction. If they differ, ask which of the two is easier to learn.
 # </details>
 
+
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-from math import ceil
+def short_run_solution():
+    return trained(SEED, max_steps=8)
 
 
-def needed_solution(a: float, b: float) -> int:
-    return ceil(7.85 * (a * (1 - a) + b * (1 - b)) / (a - b) ** 2)
-
-
-print(check_exercise("Exercise 2, solution", needed_solution, NEEDED))
+short = short_run_solution()
+found = gains_shown(short)
+print("8 steps show a gain in:", found)
+RUN = [((found, lambda: short), "as predicted")]
+print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))

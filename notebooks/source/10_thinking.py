@@ -41,28 +41,23 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 # %% [markdown]
 # ## 2. See what a thought costs
 #
-# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. We wrote this
-# completion for "What is 1 + 1, in short?" in the manner of a small thinking model:
+# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. A thought buys
+# accuracy with tokens. The figure shows how much one small model bought, on 500 competition problems.
 
-# %% tags=["nbval-check-output"]
-import textwrap
+# %%
+from grpo_utils import show_points
 
-from grpo_utils.thinking import THOUGHT
-
-for line in THOUGHT.splitlines():
-    print(textwrap.fill(line, 79))
+MEASURED = {  # mean tokens of a completion, % of answers correct
+    "base model": (79, 15.2),
+    "base model, 50 steps of GRPO": (586, 47.4),
+    "thinking model": (1370, 48.2),
+}
+show_points(MEASURED, "mean tokens", "% correct", "Qwen3-0.6B on MATH-500")
 
 # %% [markdown]
-# A thought buys accuracy with tokens. On the 500 competition problems of MATH-500, Qwen3-0.6B bought this much:
-#
-# | model | correct | mean tokens per completion |
-# |---|---|---|
-# | base model | 15.2% | 79 |
-# | base model, 50 steps of GRPO | 47.4% | 586 |
-# | thinking model | 48.2% | 1,370 |
-#
 # The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. GRPO
-# brings the base model almost as far with less than half of the tokens.
+# brings the base model almost as far with less than half of the tokens. [Models](../docs/models.md#thinking-on-or-off)
+# helps you to decide whether yours should think. This lesson is about what goes wrong if it does.
 #
 # <details><summary>Evidence</summary>
 #
@@ -74,45 +69,7 @@ for line in THOUGHT.splitlines():
 # </details>
 
 # %% [markdown]
-# ## 3. See what fits on a T4
-#
-# The preflight estimates memory and time from the shape of a model, here Qwen3-1.7B with the course's T4 profile:
-
-# %% tags=["nbval-check-output"]
-from grpo_check import preflight
-from grpo_utils import PROFILES, training_arguments
-from transformers import Qwen3Config
-
-T4 = PROFILES["t4"]
-QWEN3_1_7B = Qwen3Config(
-    vocab_size=151_936,
-    hidden_size=2048,
-    intermediate_size=6144,
-    num_hidden_layers=28,
-    num_attention_heads=16,
-    num_key_value_heads=8,
-    tie_word_embeddings=True,
-)
-low, high, minutes = {}, {}, {}
-for limit, rounds in [(256, 4), (512, 4), (2048, 4), (2048, 1)]:
-    changed = dict(max_completion_length=limit, steps_per_generation=rounds)
-    one_step = training_arguments(T4, max_steps=1, **changed)
-    report = preflight(
-        one_step, profile=T4, gpu="t4", model=QWEN3_1_7B, backend="unsloth"
-    )
-    case, memory = (limit, 8 * rounds), report.estimate.memory
-    low[case], high[case] = memory.low, memory.high
-    minutes[case] = report.estimate.minutes.total
-    print(f"limit {limit:4}, {8 * rounds:2} at a time: ", end="")
-    print(f"{low[case]:4.1f} to {high[case]:4.1f} GiB, ", end="")
-    print(f"{minutes[case]:4.1f} minutes per step")
-
-# %% [markdown]
-# A T4 has 14.6 GiB. A limit of 256 tokens fits, and one of 2,048, which thoughts need, may not. So turn thinking off on a
-# T4. [Models](../docs/models.md#thinking-on-or-off) says how, and when to leave it on.
-
-# %% [markdown]
-# ## 4. See what a template writes before the completion
+# ## 3. See what a template writes before the completion
 #
 # Your tiny model writes its thoughts between `<reasoning>` and `</reasoning>`, so `thinking_tokenizer` renames these two
 # tokens to `<think>` and `</think>`. (A real thinking model does not need this.) The rows are lesson 03's addition
@@ -184,7 +141,7 @@ for name in "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill":
 # thoughts and is then served with them answers prompts that it never saw.
 
 # %% [markdown]
-# ## 5. Find out why the format reward stays 0
+# ## 4. Find out why the format reward stays 0
 #
 # Now our template prefills `<think>`, too. (A real one also adds a line break, which the tiny model has never seen.)
 
@@ -245,6 +202,7 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 # before you train:
 
 # %% tags=["nbval-check-output"]
+from grpo_check import preflight
 from trl import GRPOConfig
 
 report = preflight(
@@ -260,7 +218,7 @@ print(*[f for f in report.findings if f.code == "prefilled_think"])
 # **If a format reward starts at exactly 0, look at the end of the prompt before you blame the model.**
 
 # %% [markdown]
-# ## 6. Write a reward that accepts every shape
+# ## 5. Write a reward that accepts every shape
 #
 # Thoughts reach a reward in three shapes. You have seen two: with both tags, and with the closing tag alone. In the
 # third shape, TRL has already separated the thought from the answer. It does this if the tokenizer has a
@@ -281,14 +239,13 @@ print(parsed)
 # The thought is in `reasoning_content`, and `content` has no thinking tag.
 #
 # `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`. Without a closed thought, it
-# returns `None`, as for the thought of section 2 if a limit cuts it off after the third sentence:
+# returns `None`, as for a completion that a limit has cut off:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils.rewards import AnswerReward, split_thinking
 
-cut = THOUGHT[: THOUGHT.index(" I could show")]
-print("whole:", split_thinking(THOUGHT)[1])
-print("cut off:", split_thinking(cut))
+print("whole:", split_thinking(WHOLE))
+print("cut off:", split_thinking(WHOLE[:19]))
 
 # %% [markdown]
 # `split_message` also reads `reasoning_content`. `tolerant_reward` pays a correct answer only after a thought.
@@ -341,7 +298,7 @@ for strict, tolerant, (message,) in zip(*scores, SHAPES):
 # **Test a reward on what TRL passes to it, in all three shapes.**
 
 # %% [markdown]
-# ## 7. Train with both rewards
+# ## 6. Train with both rewards
 #
 # Two runs differ only in the reward. The strict run also logs the tolerant reward, with weight 0. Will completions get
 # longer or shorter while the model learns?
@@ -439,14 +396,14 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # {{len(digitwise['untrained'])}} completions, and {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other
 # {{200 - len(digitwise['untrained'])}}, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding
 # digit by digit more likely: the trained model does it in {{len(digitwise['tolerant'])}} completions. The share of correct
-# answers rose from 107 to 194 of 200.
+# answers rose from {{sum(scores['untrained']) / 200:.2f}} to {{sum(scores['tolerant']) / 200:.2f}}.
 # </details>
 
 # %% [markdown]
 # The thoughts of a real model can grow much more, so leave room for them.
 
 # %% [markdown]
-# ## 8. Choose a limit for thoughts
+# ## 7. Choose a limit for thoughts
 #
 # `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and if its
 # answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate? And
@@ -486,7 +443,7 @@ for kind, pattern in shortest.items():
 # **Sample with a generous limit, look at the lengths, and leave room for growth.**
 
 # %% [markdown]
-# ## 9. Punish, mask or warn
+# ## 8. Punish, mask or warn
 #
 # If you cannot raise a limit that is too short, there are three ways to treat the completions that it truncates:
 #
@@ -506,9 +463,9 @@ for count in (18, 20, 22, 24):
 
 # %% [markdown]
 # The penalty is a reward function. It is 0 up to 18 tokens and falls to -1 at 24, so a correct answer of 20 tokens
-# still earns more than a wrong one.
+# still earns more than a wrong one. You try it in exercise 2.
 #
-# The next cell trains with the first two ways and a limit of 18, which section 8 found too short. The limit of the
+# The next cell trains with the first two ways and a limit of 18, which section 7 found too short. The limit of the
 # tolerant run was 32. Which of the two will keep its longer thoughts?
 
 # %%
@@ -536,8 +493,9 @@ for old, new in PAIRS:
 # <details><summary>After you have guessed</summary>
 #
 # Masking keeps more of them: {{len(digitwise['masked'])}} completions add digit by digit, and only
-# {{len(digitwise['punished'])}} with punishment. But a carry does not fit, so neither run can reinforce it. Of 200 answers, the
-# masked run has 25 fewer correct than the tolerant run, and the punished run 38.
+# {{len(digitwise['punished'])}} with punishment. But a carry does not fit, so neither run can reinforce it. Both are worse than
+# the tolerant run, by {{-changes['tolerant', 'masked'].estimate.value:.2f}} (masked) and
+# {{-changes['tolerant', 'punished'].estimate.value:.2f}} (punished) in the share of correct answers.
 #
 # The right panel shows how the two differ. Punished, truncated completions became rare: `clipped_ratio` fell from
 # {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}. Masked, it ended at
@@ -557,7 +515,7 @@ for old, new in PAIRS:
 # </details>
 
 # %% [markdown]
-# ## 10. Cheat sheet
+# ## 9. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
@@ -571,7 +529,7 @@ for old, new in PAIRS:
 # | thoughts that never close, `clipped_ratio` near 0 | Is an answer without `</think>` paid? | pay only for an answer after the thought |
 
 # %% [markdown]
-# ## 11. Exercises
+# ## 10. Exercises
 #
 # **Exercise 1.** Write `starts_inside(prompt)`, which returns `True` if the completion after this rendered prompt
 # starts inside a thought, and `False` otherwise.
@@ -596,31 +554,52 @@ HINTS += [(False, "Look only at the prompt's end, and ignore white space.")]
 print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `smallest_limit(lengths, percent)`, which returns the smallest `max_completion_length` that
-# truncates at most `percent` percent of the completions. A completion with as many tokens as the limit, end token
-# included, is not truncated.
+# **Exercise 2: change, predict, run, compare.** Section 8 described a warning and did not try it. Train with
+# `tolerant_reward` and `overlong`, both with weight 1, and the usual limit of 32. The penalty starts at 18 tokens, but no
+# completion is cut off. Predict first: will at least half of the 200 completions add digit by digit? Write `"yes"` or
+# `"no"` into `PREDICTION`. Then let `warned` call `train` and return the completions (20 seconds).
 #
 # **Try both before you unfold the solutions below.**
 
-
 # %%
-def smallest_limit(lengths: list[int], percent: float) -> int | None:
-    """Your answer: a number of tokens."""
+PREDICTION = ""  # "yes" or "no"
+
+
+def warned() -> list[str] | None:
+    """Your answer: the first of the two results of train(…)."""
 
 
 # %% tags=["nbval-check-output"]
-LENGTHS = [30, 10, 20, 40]
-LIMITS = [((LENGTHS, 0), 40), ((LENGTHS, 25), 30), ((LENGTHS, 60), 20)]
-HINTS = [(41, "Is a completion of exactly 40 tokens truncated at 40?")]
-HINTS += [(10, "That limit truncates 75%. Did you compare a share with 25?")]
-print(check_exercise("Exercise 2", smallest_limit, LIMITS, HINTS))
+def mostly_digits(completions: list[str]) -> str:
+    """Whether at least half of the completions add digit by digit."""
+    digits = sum("," in text for text in completions)
+    mean = sum(map(tokens_of, completions)) / len(completions)
+    print(f"{mean:.1f} tokens, {digits} digit by digit")
+    return "yes" if 2 * digits >= len(completions) else "no"
+
+
+def outcome(prediction: str, trained) -> str:
+    """What the run shows, compared with the prediction."""
+    if (completions := trained()) is None:
+        return ""
+    if not prediction:
+        return "missing"
+    found = mostly_digits(completions)
+    return "as predicted" if found == prediction.strip().lower() else found
+
+
+HINTS = [("yes", "Most do. What does a carry earn and cost?")]
+HINTS += [("no", "Most do not. What does a carry earn and cost?")]
+HINTS += [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, warned), "as predicted")]
+print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: remove the white space at the end, then check whether the prompt ends with `<think>`.
 #
-# Exercise 2: take the smallest of the lengths that truncates few enough.
+# Exercise 2: a carry needs 21 tokens or more, and the penalty takes half a point there. The answer still earns a whole one.
 # </details>
 
 
@@ -633,11 +612,12 @@ print(check_exercise("Exercise 1, solution", starts_inside_solution, ENDS))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def limit_solution(lengths: list[int], percent: float) -> int:
-    def truncated(limit: int) -> float:
-        return 100 * sum(n > limit for n in lengths) / len(lengths)
-
-    return min(n for n in lengths if truncated(n) <= percent)
+def warned_solution() -> list[str]:
+    completions, _ = train([tolerant_reward, overlong], [1.0, 1.0])
+    return completions
 
 
-print(check_exercise("Exercise 2, solution", limit_solution, LIMITS))
+completions = warned_solution()
+found = mostly_digits(completions)
+RUN = [((found, lambda: completions), "as predicted")]
+print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))
