@@ -161,7 +161,7 @@ def _expected_time(sizes: Profile) -> str:
     if sizes.name != "cpu":
         return "15 to 25 minutes on a T4 (estimated), some of them to compile the first step"
     if sizes.dtype == "bfloat16":
-        return "about an hour on two cores (measured)"
+        return "one to two hours on two cores (measured)"
     return f"two hours or more on two cores (estimated). {smollm2.SLOW_IN_BF16.removesuffix('.')}"
 
 

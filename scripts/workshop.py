@@ -29,6 +29,8 @@ from values import VALUE
 
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
+#: A fold as a whole, or else a paragraph.
+FOLD_OR_PARAGRAPH = re.compile(r"<details>.*?</details>|.+?(?=\n\n|\Z)", re.DOTALL)
 RUN_FIRST = "<details><summary>After you have run the cells above</summary>"
 #: Documents only for the instructor.
 #: The folders of pages that are handed out.
@@ -69,7 +71,7 @@ def student_copy(
 
 
 def with_results_folded(text: str, unfilled: str) -> str:
-    """A text whose paragraphs with a value are folded; consecutive ones together, and a text with a fold not at all.
+    """A text whose paragraphs with a value are folded, consecutive ones together; what is folded already stays so.
 
     >>> print(with_results_folded("Run it.\\n\\nIt is 42.\\n\\nGo on.", "Run it.\\n\\nIt is {{x}}.\\n\\nGo on."))
     Run it.
@@ -81,11 +83,9 @@ def with_results_folded(text: str, unfilled: str) -> str:
     <BLANKLINE>
     Go on.
     """
-    if "<details>" in text:
-        return text
     told = []
-    pairs = zip(text.split("\n\n"), unfilled.split("\n\n"), strict=True)
-    for is_result, group in groupby(pairs, lambda pair: bool(VALUE.search(pair[1])) and not pair[1].startswith("#")):
+    pairs = zip(FOLD_OR_PARAGRAPH.findall(text), FOLD_OR_PARAGRAPH.findall(unfilled), strict=True)
+    for is_result, group in groupby(pairs, lambda pair: bool(VALUE.search(pair[1])) and pair[1][0] not in "#<"):
         part = "\n\n".join(paragraph for paragraph, _ in group)
         told.append(f"{RUN_FIRST}\n\n{part}\n</details>" if is_result else part)
     return "\n\n".join(told)

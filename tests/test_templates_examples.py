@@ -74,4 +74,6 @@ def test_without_a_file_sft_imitates_the_gold_answers_and_training_goes_on_from_
 
 def test_a_gold_answer_that_is_missing_is_left_out():
     rows = Dataset.from_list([{"prompt": "1?", "answer": "1"}, {"prompt": "2?", "answer": ""}])
-    assert of_gold_answers(rows, lambda row: row["answer"] or None) == [("1?", "1")]
+    assert of_gold_answers(rows, lambda row: row["answer"] or None, str.isdigit) == [("1?", "1")]
+    with pytest.raises(SystemExit, match="gold_text in rewards.py writes '1', for which is_in_form is False"):
+        of_gold_answers(rows, lambda row: row["answer"] or None, str.isalpha)

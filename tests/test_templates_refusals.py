@@ -106,7 +106,7 @@ def test_a_command_with_a_typo_ends_in_one_line(basic):
         ("--learning_rate fast", "--learning_rate is fast; it must be a number, such as 1.0e-6"),
         ("--report_to wandbb", "report_to is wandbb. Did you mean wandb?"),
         ("--model_name_or_path tiny-modle", "there is no such folder. Did you mean ./tiny-model?"),
-        ("--model_name_or_path tiny-model/none", "there is no model in tiny-model/none"),
+        ("--model_name_or_path outputs/basic-sft", "there is no model in outputs/basic-sft. Run sft.py first."),
         ("--model_name_or_path empty", "empty has no model: no config.json or adapter_config.json"),
         ("--model_name_or_path owner/none", "HF_HUB_OFFLINE is 1 (in config.cpu.yaml, under env)"),
         ("--use_dora true", "use_dora is True, but the templates do not use this setting"),

@@ -57,7 +57,8 @@ def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
         for name, (reward, correct) in curves.items()
     ]
     steps = range(1, len(next(iter(curves.values()))[0]) + 1)
-    alt = f"Curves of {len(curves)} training runs over {len(steps)} steps. {' '.join(parts)}"
+    counted = "a training run" if len(curves) == 1 else f"{len(curves)} training runs"
+    alt = f"Curves of {counted} over {len(steps)} steps. {' '.join(parts)}"
     show(reward_and_truth(curves, steps), alt)
 
 

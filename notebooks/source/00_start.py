@@ -26,8 +26,8 @@
 # differ with other seeds and machines.
 # </details>
 #
-# `setup_tiny` checks the four settings and picks the tiny model. You need no GPU: without one, Colab does not spend your
-# quota. After *Run All*, some notebooks show the last cell first: scroll up to section 3 to see the training.
+# `setup_tiny` checks the four settings and picks the tiny model. You do not need a GPU, and a
+# Colab session without one does not use up your GPU quota. If *Run All* leaves you at the last cell, scroll up to section 3.
 
 # %% cellView="form" jupyter={"source_hidden": true}
 # {{install}}
@@ -79,7 +79,7 @@ for score in scores:
 # The two completions that answer 42 have a positive advantage, so the policy will answer 42 more often. If all four had
 # scored 1, each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
 #
-# **GRPO needs no example answers, because it compares the policy's own answers with each other.**
+# **GRPO needs no worked answers to imitate, because it compares the policy's own answers with each other.**
 #
 # To play with this loop, open [pay a model](../docs/pay-a-model.html) in a browser (from GitHub, download the file first).
 # It needs no installation.
@@ -241,7 +241,7 @@ print("strict accuracy:    ", after.accuracy)
 # <details><summary>After you have guessed</summary>
 #
 # One way survives. The column style was in {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
-# Nobody told the policy to use it. The policy wrote it now and then, earned more with it than with its other styles, and so
+# Nobody told the policy to use it. The policy sometimes wrote it, earned more with it than with its other styles, and so
 # wrote it more often.
 #
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of that gain is the form. But the last number is also right more
@@ -393,7 +393,7 @@ def only_correctness():
 
 # %% tags=["nbval-check-output"]
 def compared() -> str:
-    """Train, and set the outcome against the prediction."""
+    """Train, and compare the outcome with the prediction."""
     found = only_correctness() if predicted else ""
     if not found:
         return "" if found == "" else "not trained"
@@ -432,7 +432,7 @@ print(check_exercise(name, first_mistake, [((), "none")], HINTS))
 #
 # Exercise 2: about as many. `correctness_reward` reads only what is inside `<answer>` tags, so a correct sum without them
 # earns nothing. And the column style, which is correct most often, comes with both pairs of tags. So the form came free with
-# the right style. Do not rely on that: a style that is correct and untidy would have won as well.
+# the best style. Do not rely on that: a correct style with `<answer>` tags and no reasoning tags would have earned as much.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

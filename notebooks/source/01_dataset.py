@@ -1,12 +1,11 @@
 # %% [markdown]
 # # 01 · Dataset preparation
 #
-# We hid copies of questions in a data set and split it the usual way: shuffle it, and hold out the last fifth.
-# {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions were also training
-# questions, and nothing warned us.
+# This model ends {{correct["messages"][1]}} of 100 answers in the right number. Change nothing but the form of the prompt, and it gets
+# {{correct["few-shot"][1]}} right. No error, no warning.
 #
-# **Guess first:** a small chat model gets the same 100 questions in three forms: as chat messages, as plain text, and as chat
-# messages that begin with two solved examples. How many correct answers does each form get?
+# **Guess first:** we tried plain text instead of chat messages, and chat messages that begin with two solved examples. Which of
+# the two gets {{correct["few-shot"][1]}}, and how many does the other get?
 #
 # You will be able to turn raw records into rows that GRPO can train on, and to find the faults that raise no error.
 #
@@ -176,7 +175,7 @@ for kind, asked in prompts.items():
 # ## 5. Load your own data set and look at it
 #
 # GSM8K is a dataset of grade-school math problems, whose solutions end with `#### ` and the result. To stay offline, the next
-# cell writes 1000 problems in that form to a file, a few of them in a wrong form.
+# cell writes 1000 problems in that form to a file. A few of them end differently.
 
 # %%
 import json
@@ -200,8 +199,8 @@ made = Path("lesson01_problems.jsonl")
 _ = made.write_text("\n".join(map(json.dumps, problems)), encoding="utf-8")
 
 # %% [markdown]
-# `load_dataset` reads files and the *Hub*, Hugging Face's public store of datasets. Only one line differs. For your own dataset on
-# the Hub, it is `load_dataset("your-name/your-data", split="train")`. GSM8K has two configurations, so there the line also names one:
+# `load_dataset` reads local files, and datasets from the *Hub*, Hugging Face's public store. For your own dataset on the Hub, write
+# `load_dataset("your-name/your-data", split="train")`. GSM8K has two configurations, so its call also names one:
 
 # %%
 from datasets import disable_progress_bars, load_dataset
@@ -251,8 +250,8 @@ for solution in unread[:6]:
     print("  ", solution.splitlines()[-1])
 
 # %% [markdown]
-# {{len(unread)}} of {{len(mapped)}} gold answers could not be parsed. Those after `Answer:` are good data: teach `gold_answer`
-# this form, and count again. Those with `about` are not, because no reward can check them: drop them.
+# {{len(unread)}} of {{len(mapped)}} gold answers could not be parsed. Those after `Answer:` are good data: extend
+# `gold_answer` to read them, and count again. Those with `about` are not exact, so no reward can check them: drop them.
 #
 # **Read the records that could not be parsed before you drop them: often the parser is wrong, not the data.**
 
@@ -286,7 +285,7 @@ mine.unlink()
 print(len(records), "records, the first:", records[0])
 
 # %% [markdown]
-# Each error contains the fix. `rows_from` then makes the rows, and rejects bad records:
+# Each error message contains the fix. `rows_from` then makes the rows, and rejects bad records:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import rows_from
@@ -295,7 +294,7 @@ report = rows_from(records, question="frage", answer="loesung")
 print(report)
 
 # %% [markdown]
-# Row 3 repeats row 1, because case and spacing do not make a new question. Of rows 4 and 5, only you can know which one is wrong.
+# Rows count from 0. Row 3 duplicates row 1: a change of case or spacing does not make a new question. Of rows 4 and 5, only you can know which one is wrong.
 # Row 6 was damaged by a program that read UTF-8 as cp1252. `report.rows` has the accepted rows.
 
 # %% [markdown]

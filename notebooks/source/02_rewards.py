@@ -29,7 +29,7 @@
 # {{install}}
 
 # %% [markdown]
-# These are the only settings. A training run takes half a minute on a CPU, so this lesson never uses a GPU.
+# These are the only settings. A training run takes about a minute on a CPU, so this lesson never uses a GPU.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
@@ -225,7 +225,7 @@ print(probe(sound_reward, answers=GOLD))
 # grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
 # ```
 #
-# The course has this sound reward as `correctness_reward`. The page [Rewards](../docs/rewards.md) lists more rewards and
+# In the course's library, this sound reward is `correctness_reward`. The page [Rewards](../docs/rewards.md) lists more rewards and
 # their known exploits.
 
 # %% [markdown]
@@ -523,7 +523,7 @@ for find in [extract_answer, extract_after_hashes, extract_boxed, last_number]:
 # %% [markdown]
 # - `extract_answer`, which this lesson used so far, pays none of them. One project reports
 #   [about 0% accuracy](https://github.com/AI-Hypercomputer/maxtext/pull/4150) for Qwen3 on GSM8K with such a reward.
-# - `extract_boxed` finds two different boxes in the third completion, so it counts no answer.
+# - `extract_boxed` finds two different boxes in the third completion, so it returns no answer.
 #   Apply `extract_after_thinking` first to skip the draft.
 # - `last_number` pays the fourth completion, which was cut off before it gave an answer.
 #
@@ -548,9 +548,9 @@ for find in [extract_answer, extract_after_hashes, extract_boxed, last_number]:
 # %% [markdown]
 # ## 11. Exercises
 #
-# **Exercise 1: change, predict, run, compare.** Change one thing in `count_tags`: put a cap on the sum (`min(1.0, ...)`), pay
-# another price, or count something else, such as `=`. Then write into `my_guess` what happens to the correct held-out
-# answers: "rise" or "fall". The check trains on your reward for half a minute.
+# **Exercise 1: change, predict, run, compare.** Copy the body of `count_tags` into `my_reward`, and change one thing:
+# cap the sum (`min(1.0, ...)`), pay another amount per tag, or count something else, such as `=`. Predict whether the number of
+# correct held-out answers will "rise" or "fall", and write that into `my_guess`. The check then trains on your reward (about half a minute).
 
 
 # %%
@@ -627,8 +627,8 @@ if checked.endswith("correct."):
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: with a cap of 1.0, a pile of tags earns as much as a clean completion and not more. So nothing favors the pile,
-# and the correct answers rise. A price of 0.01 changes nothing, because TRL divides by the standard deviation.
+# Exercise 1: with a cap of 1.0, a pile of tags earns no more than a clean completion. So nothing favors the pile, and the number
+# of correct answers rises. Paying 0.01 per tag changes nothing, because TRL divides by the standard deviation.
 #
 # Exercise 2: extract the only answer, and compare lower-case letters without punctuation. The course's `fuzzy_reward` also
 # accepts a typo.

@@ -2,7 +2,7 @@
 # # 03 · GRPO with a 4-bit LoRA
 #
 # Before training, {{sum(before.formed)}} of {{before.n}} answers have the required form, and {{sum(before.right)}} of
-# these are correct. A minute later, {{sum(after.formed)}} have the form, and {{sum(after.right)}} of these are correct. Eight
+# those are correct. After 60 steps, {{sum(after.formed)}} have the form, and {{sum(after.right)}} of those are correct. Eight
 # calls do this, and none of them shows the model a worked answer.
 #
 # **Guess first:** while the model improves, does the loss fall, rise or stay near 0?
@@ -26,8 +26,8 @@
 # <details><summary>On Colab and Kaggle</summary>
 #
 # The next cell installs the course in two to four minutes. Elsewhere, it does nothing. On Kaggle, first turn on *Internet*
-# and choose *Accelerator > GPU T4 x2*. [On a GPU](../docs/gpu.md#a-free-t4-and-one-hour) says how to keep a run, and how to
-# continue one that was cut off.
+# and choose *Accelerator > GPU T4 x2*. [On a GPU](../docs/gpu.md#a-free-t4-and-one-hour) explains how to keep a run,
+# and how to resume one that was interrupted.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true}
@@ -206,8 +206,8 @@ train_rows[0]
 #     return [float(f"<answer>{gold}</answer>" in text) for text, gold in pairs]
 # ```
 #
-# This reward pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers, so we use three
-# functions of the course that have been tested against such tricks. ([Lesson 02](02_rewards.ipynb) attacks rewards.) TRL
+# This reward pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers, so this lesson uses three
+# reward functions of the course that are tested against such tricks. ([Lesson 02](02_rewards.ipynb) attacks rewards.) TRL
 # multiplies each score by its function's weight and adds them up:
 #
 # | weight | reward | pays |
@@ -380,7 +380,7 @@ print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
 print(f"a greedy answer:          {before.greedy[1]}")
 
 # %% [markdown]
-# The parentheses contain a *95% interval*, because {{before.n}} prompts measure a rate only roughly: about 95 of 100 such
+# The parentheses contain a *95% interval*. {{before.n}} prompts measure a rate only roughly, and about 95 of 100 such
 # intervals contain the true rate. The most likely answer (`{{before.greedy[1]}}`) lacks the format, so greedy accuracy is
 # {{before.greedy_accuracy.value:.2f}}.
 #
@@ -489,8 +489,8 @@ report_run(run, trainer, before, after, decoding, stopped=limit.note)
 # %% [markdown]
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of this gain is the format:
 # before training, {{before.n - sum(before.formed)}} answers lacked it, and {{sum(before.formed) - sum(before.right)}} had it
-# but were wrong. A lenient parser gives much of it for nothing: in a separate measurement with these settings, 149 of 200
-# untrained answers ended with the correct number. So say what you count. The second table counts only answers that have the format, and separates additions with a *carry* (`15+27`)
+# but were wrong. A lenient parser gets much of it for free: in a separate measurement with these settings, 149 of 200
+# untrained answers ended with the correct number. So always say what you count. The second table counts only answers that have the format, and separates additions with a *carry* (`15+27`)
 # from those without (`15+22`). It cannot show whether the policy adds better, because the formatted answers before and after
 # belong to different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #
@@ -575,7 +575,7 @@ print(check_exercise("Exercise 1", tied_share, BATCHES, HINTS))
 # now earns 30, and a wrong one 10. Will the policy learn *faster*, *as fast* or *slower*?
 #
 # Write your prediction into the second cell below. Then train twice with `train_again`, which takes 15 steps: with the old
-# weights, and with the new ones. (On a CPU, both take about half a minute. On a GPU, they take minutes.)
+# weights, and with the new ones. (Together, the two runs take about a minute on a CPU, and longer on a GPU.)
 
 
 # %%

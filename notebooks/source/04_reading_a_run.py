@@ -144,7 +144,7 @@ print(diagnose(healthy)[0])
 # - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
 #   {{sum(weights):.2f}}, the sum of the weights.
 # - **`frac_reward_zero_std`**, the share of *tied* groups (all completions score the same), rises to
-#   {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}}, because most groups now hold only correct answers.
+#   {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}}, because most groups now contain only correct answers.
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from {{logged(healthy, 'entropy')[0]:.2f}} to {{logged(healthy, 'entropy')[-1]:.2f}}.
 #
@@ -234,7 +234,7 @@ show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 
 # %% [markdown]
 # After the fix, the share of correctly formatted answers rises to {{logged(fixed, KEYS[-1])[-1]:.2f}}. The share of correct answers hardly differs
-# ({{logged(fixed, CORRECT)[-1]:.2f}} and {{logged(dead, CORRECT)[-1]:.2f}}), because `correctness_reward` pays only for answers in tags. So it taught the tags in both runs.
+# ({{logged(fixed, CORRECT)[-1]:.2f}} and {{logged(dead, CORRECT)[-1]:.2f}}), because `correctness_reward` pays only for answers in tags: that reward taught the tags in both runs.
 #
 # **Plot every reward separately, because their sum hides a dead one.**
 
@@ -307,7 +307,7 @@ show_run_curves({"healthy": healthy, "A": short, "B": endless}, KEYS)
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# A has the limit that is too small. Nearly all completions are truncated in both runs, but the reward of A ends at {{logged(short, 'reward')[-1]:.2f}},
+# A is the run with the short limit. Nearly all completions are truncated in both runs, but the reward of A ends at {{logged(short, 'reward')[-1]:.2f}},
 # because the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}: its completions contain the whole answer
 # and only fail to stop.
 #
@@ -433,7 +433,7 @@ print("dropped, but solvable:", solvable, "of", len(lost))
 # **Exercise 1.** Break a run yourself. Choose a change of the settings, for example `dict(temperature=0.01)`,
 # `dict(temperature=3.0)`, `dict(num_generations=2)` or `dict(reward_weights=[-2.0, 0.5, 0.5])`, or invent one. Predict how the
 # last five steps of three curves will differ from the healthy run: `"lower"`, `"same"` or `"higher"`. (The predictions are not
-# graded.) Then train `mine` and run the check. At least one curve must break.
+# graded.) Then train `mine` and run the check, which passes if at least one curve differs clearly.
 
 # %%
 change = {}  # your fault, such as dict(temperature=0.01)
@@ -530,8 +530,9 @@ print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: one of many. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
+# Exercise 1: one of many possible changes. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
 # the policy learns nothing. The untrained policy's most likely answer has no tags, so the reward is near 0, too.
+# Our prediction for entropy was wrong: we wrote "same", and it is lower, because the policy no longer varies its answers.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

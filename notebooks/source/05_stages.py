@@ -70,8 +70,8 @@ for reward, stage_1, stage_2 in zip(rewards, FORMAT_ONLY, BOTH):
     print(f"{reward.__name__:27}{stage_1:4}{stage_2:5}")
 
 # %% [markdown]
-# All runs share the settings below. TRL would lower the learning rate to 0 within each stage. A constant rate does not
-# jump between stages.
+# All runs share the settings below. By default, TRL lowers the learning rate to 0 within each stage, so it would
+# jump back up at the start of the next one. A constant rate avoids the jump.
 
 # %%
 SHARED = dict(
@@ -150,10 +150,10 @@ print(gain)
 
 # %% [markdown]
 # The first stage was paid only for the format, and strict accuracy rose from {{before.accuracy.value:.2f}} to
-# {{formed.accuracy.value:.2f}}. Did the model learn to add? The second row says no: of the correctly formatted answers,
+# {{formed.accuracy.value:.2f}}. Did the model learn to add? Nothing shows it: of the correctly formatted answers,
 # {{before.accuracy_given_format.value:.0%}} were correct before, and {{formed.accuracy_given_format.value:.0%}} after.
-# The last line but one splits the gain, and nearly all of it comes from the format. The tiny model could add all along;
-# it only did not write its results inside the tags.
+# The line before the last splits the gain, and nearly all of it comes from the format. The tiny model could already add;
+# it just did not write its results inside the tags.
 
 # %% [markdown]
 # ## 3. Continue with the same adapter
@@ -285,8 +285,8 @@ show_changes(changes, "Two stages minus one stage")
 # | easy rows first, a *curriculum* | hard rows, on which all groups are tied at first | give each stage its own `train_dataset`, and [measure which rows can teach](../grpo_check/docs/pilot.md) before each |
 # | a low length limit first | long answers, which take most of the time | raise `max_completion_length` in later stages, as DeepScaleR did from 8K to 16K and 24K tokens |
 #
-# The first two plans have one question in common: *is the next thing never rewarded today?* To answer it, look at samples
-# of the base model, as [lesson 03](03_grpo_lora.ipynb) does. If some groups contain correct and wrong answers, start with
+# Before you use either of the first two plans, ask: *is there something to learn that no sample is rewarded for yet?* Look at
+# samples of the base model, as [lesson 03](03_grpo_lora.ipynb) does. If some groups contain correct and wrong answers, start with
 # one stage.
 #
 # **Add a stage only for a reward that gives no signal yet.**
@@ -295,7 +295,7 @@ show_changes(changes, "Two stages minus one stage")
 # ## 6. Run two stages on a GPU
 #
 # This is the plan for a T4, with Unsloth and TRL, for Qwen or Gemma. (A test compares its arguments with TRL's; we have not
-# run it on a T4.) The policy stays in memory, so each stage simply gets it in a new trainer.
+# run it on a T4.) The policy stays in memory, so each stage only builds a new trainer around it.
 #
 # ```python
 # from unsloth import FastLanguageModel  # first: it changes the other libraries
@@ -352,7 +352,7 @@ show_changes(changes, "Two stages minus one stage")
 #     policy.save_pretrained(f"outputs/{name}/adapter")
 # ```
 #
-# Without Unsloth, replace the first two calls by those of transformers and PEFT. The loop does not change:
+# Without Unsloth, replace the first two calls with those of transformers and PEFT. The loop does not change:
 #
 # ```python
 # from peft import LoraConfig, get_peft_model
@@ -407,10 +407,10 @@ HINTS += [("fell", "Is the whole interval below 0?")]
 print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Change the plan, and train it (20 to 30 seconds). Either swap the two stages of `TWO_STAGES`, so that
-# nobody pays for correctness at the end. Or keep the order, and give the first stage 18 of the 20 steps. **Predict** the
-# verdict first, compared with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in both
-# names below.
+# **Exercise 2.** Change the plan, and train it (less than a minute). Either swap the two stages of `TWO_STAGES`, so that the
+# last stage does not pay for correctness, or keep the order and give the first stage 18 of the 20 steps. First **predict** the
+# verdict, compared with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in both
+# variables below.
 #
 # **Try both before you unfold the solutions below.** Next, [lesson 06](06_evaluation.ipynb) explains the tests of section 4.
 # *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula, and *FastCuRL* (arXiv 2503.17287)

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 07 · Keep, resume, export
 #
-# We kill this run and damage its newest checkpoint. The resumed run differs by {{apart_resumed:.1f}}.
+# We kill a run and damage its newest checkpoint. After we resume it, its weights differ by {{apart_resumed:.1f}} from those of an
+# uninterrupted run.
 #
 # **Guess first:** with padding on the left, the exported model solves {{solved['left']:.0f}} of 20 problems. How many does
 # it solve with padding on the right?
@@ -130,7 +131,7 @@ print("left:", *sorted(p.name for p in killed.glob("checkpoint-*")))
 # ## 2. Find a damaged checkpoint
 #
 # A run can also die *while it saves*. To imitate that, cut the optimizer file of the newest checkpoint in half. Then
-# ask two functions: `get_last_checkpoint` of transformers, and `checkpoint_problem`, which opens every file.
+# call two functions: `get_last_checkpoint` of transformers, and `checkpoint_problem`, which opens every file.
 
 # %% tags=["nbval-check-output"]
 from transformers.trainer_utils import get_last_checkpoint
@@ -306,8 +307,8 @@ print("strict accuracy after:", after.accuracy)
 # Export mistakes raise no errors: a model with a wrong merge still runs and answers badly. So every step below ends with a
 # check.
 #
-# PEFT's `save_pretrained` records the folder that the base was loaded from, which nobody else has. `save_adapter` calls it,
-# writes the base's public name instead, and saves the tokenizer with its chat template.
+# PEFT's `save_pretrained` records the local folder of the base model, which exists only on your machine. `save_adapter` calls it,
+# replaces the folder with the base's public name, and saves the tokenizer with its chat template.
 
 # %%
 from grpo_utils import save_adapter
@@ -468,7 +469,7 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 
 # %% [markdown]
 # The 4-bit merge changed {{unlike['4-bit merge']}} of 200 answers, and the fp32 merge {{unlike['fp32 merge']}}. No loss of
-# accuracy is shown on this easy task; a harder one may be less kind.
+# accuracy is shown on this easy task. A harder task could show one.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 #
@@ -660,7 +661,7 @@ print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 # %% [markdown]
 # **Exercise 2.** Your run is at step 6 of 8, and you think that its learning rate is too high. You divide it by ten in the
 # script, and resume. **Predict** whether the last adapter is the `"same"` as that of the uninterrupted run, or
-# `"different"`. Then do it, and fill in both names below:
+# `"different"`. Then try it, and fill in both variables below:
 #
 # 1. Copy the checkpoint: `shutil.copytree(unbroken / "checkpoint-6", mine / "checkpoint-6")`.
 # 2. Change the script: `script.write_text(SCRIPT.replace("0.002", "0.0002"))`.

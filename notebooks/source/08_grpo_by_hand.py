@@ -3,8 +3,8 @@
 #
 # TRL's loss is {{theirs:.6f}}. Yours will be, too.
 #
-# **Guess first:** the policy answers one question eight times. It starts with `<reasoning>` with probability {{choices['<reasoning>'][0]:.2f}}, and goes on
-# with the first digit of the best style with probability {{choices['<reasoning>5'][0]:.2f}}. What are the two after a single update?
+# **Guess first:** before training, this policy starts its answer to one question with `<reasoning>` with a probability of
+# {{choices['<reasoning>'][0]:.2f}}. It answers the question eight times, and you make one update. How high is that probability now?
 #
 # You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and its *gradient* (how the
 # loss changes with each weight) equal those of TRL's `GRPOTrainer`.
@@ -317,7 +317,7 @@ show_before_and_after(choices, "Probability of the last token of each text")
 # <details><summary>After you have guessed</summary>
 #
 # `<reasoning>` rises from {{choices['<reasoning>'][0]:.2f}} to {{choices['<reasoning>'][1]:.2f}}, and the `5` after it, with which the column style starts, from
-# {{choices['<reasoning>5'][0]:.2f}} to {{choices['<reasoning>5'][1]:.2f}}. All three completions with these tokens earned the full reward. Both numbers rise together, so an
+# {{choices['<reasoning>5'][0]:.2f}} to {{choices['<reasoning>5'][1]:.2f}}. All three completions with these tokens earned the full reward. The two probabilities multiply, so an
 # answer in columns is now {{choices['<reasoning>'][1] * choices['<reasoning>5'][1] / choices['<reasoning>'][0] / choices['<reasoning>5'][0]:.1f}} times as likely as before.
 #
 # `9`, the start of all other answers, falls from {{choices['9'][0]:.2f}} to {{choices['9'][1]:.2f}}, although two of those five completions have a positive
@@ -518,7 +518,7 @@ HINTS = [(True, ZERO), (False, NOT_ZERO)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Delete the standard deviation. Write `without_std(rewards, size)`, which returns the reward minus the mean of
+# **Exercise 2: change, predict, run, compare.** Do not divide by the standard deviation. Write `without_std(rewards, size)`, which returns the reward minus the mean of
 # its group, as in Dr. GRPO. Then predict in `predicted` how well the loop of section 6 learns without it: `"worse"`, `"the same"`
 # or `"better"`. (The prediction is not graded.) The check trains with your advantages, and compares.
 #

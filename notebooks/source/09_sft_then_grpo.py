@@ -109,8 +109,8 @@ print("strict accuracy, sampled:", before.accuracy)
 print("one sample:              ", before.sampled[0])
 
 # %% [markdown]
-# The base model solves {{before.accuracy.hits}} of {{before.accuracy.n}} prompts. Asked which number is larger, it answers
-# with the JSON that it once learned to write.
+# The base model solves {{before.accuracy.hits}} of {{before.accuracy.n}} prompts. Asked which number is larger, it writes
+# JSON, which it learned for an earlier task.
 #
 # A policy that always named the first number would be correct in half of the cases, without any comparison. This is the
 # *guess level* of the task: 0.5. Write it down before you train.
@@ -327,9 +327,9 @@ print(gained)
 # policy that becomes certain. All this looks like success, except that {{after_grpo.accuracy.value:.2f}} is the guess
 # level.
 #
-# The saved adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) it alone, once, into the
-# original base. If SFT was merged first and GRPO trained a new adapter, [merge
-# differently](../docs/troubleshooting-training.md#merge-the-sft-lora-the-grpo-lora-or-both).
+# The saved adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) this adapter once into
+# the original base; do not merge the SFT adapter as well. If you merged SFT first and GRPO trained a new adapter, [the steps
+# differ](../docs/troubleshooting-training.md#merge-the-sft-lora-the-grpo-lora-or-both).
 
 # %% [markdown]
 # ## 7. Train a rival: more SFT
@@ -431,15 +431,15 @@ for name, (result, swapped) in policies.items():
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# GRPO's bar changes its color when the numbers change their places: this policy names the first number, larger or not. It
+# GRPO's bar changes color when the numbers swap places: this policy names the first number, larger or not. It
 # does so in {{counts["GRPO"][0]}} of the 200 test prompts, and names the second number in {{counts["GRPO"][1]}}. It does not
 # compare. In both orders, it is correct for {{counts["GRPO"][2]}} pairs, after {{counts["first SFT"][2]}} before GRPO. More SFT
 # reaches {{counts["more SFT"][2]}}.
 #
 # The cause is in the first row of the table. After SFT, the policy named the first number {{counts["first SFT"][0]}} times and
 # the second {{counts["first SFT"][1]}} times. So most rewarded samples named the first number, and GRPO reinforced the place.
-# In the end, all eight samples of most groups name it, and are all correct or all wrong. Such groups are tied, and nothing
-# corrects the policy any more.
+# By the end, all eight samples in most groups name the first number, so all are correct or all are wrong. Such groups are tied,
+# and nothing corrects the policy anymore.
 # </details>
 
 # %% [markdown]
@@ -605,7 +605,7 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # trains a base model in these two stages: SFT on about 60 solutions teaches only the format, and GRPO follows. If you adapt
 # it:
 #
-# - Both stages train one model in memory. In two sessions, the mistake of section 5 can happen.
+# - The notebook runs both stages in one session. If you split them, load the adapter with `is_trainable=True` (section 5).
 # - Check the final answers of the solutions before you train on them. Section 11 shows what wrong ones do.
 # - Between the stages, evaluate on held-out prompts, some of which a shortcut gets wrong.
 #
@@ -651,9 +651,9 @@ print(check_exercise("Exercise 1", shortcut, CASES, HINTS))
 # %% [markdown]
 # **Exercise 2: change, predict, run, compare.** Give GRPO another start. In section 7, you saved the adapter `longer`, after
 # more SFT. Predict which shortcut GRPO takes from there, and write it into `PREDICTION`. Then train `longer` with GRPO on
-# `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (half a minute in all).
+# `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (one to two minutes in all).
 #
-# **Try both before you unfold the solutions.** [Lesson 05](05_stages.ipynb) compares GRPO stages over several seeds.
+# **Try both before you unfold the solutions.** Next, [lesson 10](10_thinking.ipynb) is about prefilled tags and length limits.
 
 # %%
 PREDICTION = ""  # "first", "second" or "none"

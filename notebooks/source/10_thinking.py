@@ -137,8 +137,8 @@ for name in "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill":
 # - **Closed:** the prompt ends with `<think>\n\n</think>\n\n`. Thinking is off, and the completion contains neither
 #   tag. Qwen3.5 up to 2B (`qwen3_5_nothink`) does this by default.
 #
-# Choose `enable_thinking` once, and pass it in training, evaluation and serving. A model that was trained without
-# thoughts and is then served with them answers prompts that it never saw.
+# Choose `enable_thinking` once, and pass it in training, evaluation and serving. If you train
+# without thoughts and serve with them, the model gets prompts of a kind that it never saw in training.
 
 # %% [markdown]
 # ## 4. Find out why the format reward stays 0
@@ -492,8 +492,8 @@ for old, new in PAIRS:
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Masking keeps more of them: {{len(digitwise['masked'])}} completions add digit by digit, and only
-# {{len(digitwise['punished'])}} with punishment. But a carry does not fit, so neither run can reinforce it. Both are worse than
+# Masking keeps more long thoughts: {{len(digitwise['masked'])}} completions add digit by digit, compared with
+# {{len(digitwise['punished'])}} under punishment. But a carry does not fit, so neither run can reinforce it. Both are worse than
 # the tolerant run, by {{-changes['tolerant', 'masked'].estimate.value:.2f}} (masked) and
 # {{-changes['tolerant', 'punished'].estimate.value:.2f}} (punished) in the share of correct answers.
 #
@@ -554,10 +554,10 @@ HINTS += [(False, "Look only at the prompt's end, and ignore white space.")]
 print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 
 # %% [markdown]
-# **Exercise 2: change, predict, run, compare.** Section 8 described a warning and did not try it. Train with
+# **Exercise 2: change, predict, run, compare.** Section 8 described the warning but did not try it. Train with
 # `tolerant_reward` and `overlong`, both with weight 1, and the usual limit of 32. The penalty starts at 18 tokens, but no
 # completion is cut off. Predict first: will at least half of the 200 completions add digit by digit? Write `"yes"` or
-# `"no"` into `PREDICTION`. Then let `warned` call `train` and return the completions (20 seconds).
+# `"no"` into `PREDICTION`. Then let `warned` call `train` and return the completions (about half a minute).
 #
 # **Try both before you unfold the solutions below.**
 
@@ -599,7 +599,8 @@ print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 #
 # Exercise 1: remove the white space at the end, then check whether the prompt ends with `<think>`.
 #
-# Exercise 2: a carry needs 21 tokens or more, and the penalty takes half a point there. The answer still earns a whole one.
+# Exercise 2: in our run, no: 92 of 200. A carry needs 21 tokens or more, where the penalty takes at least half a point. A
+# correct answer still earns more than a wrong one, but a short correct answer earns most. With 92, another seed may say yes.
 # </details>
 
 

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 11 · A judge as a reward
 #
-# This judge put all of its 40 held-out pairs of answers in the right order. Then we trained a model to please it, and the mean
-# score rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}.
+# This judge put all of its 40 held-out pairs of answers in the right order. Then we trained a model to please it, and the judge's
+# mean score rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}} (on its own scale; higher is better).
 #
-# **Guess first:** at the start, {{fell.before.accuracy.value:.1%}} of the model's answers are correct. How many are correct at
+# **Guess first:** before training, {{fell.before.accuracy.value:.1%}} of the model's answers are correct. How many are correct at
 # the end?
 #
 # You will be able to test a judge before you trust it, to recognize a policy that hacks it, and to bound what it can do.
 #
-# You need lesson [02](02_rewards.ipynb).
+# You need [lesson 02](02_rewards.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 7 minutes on a CPU, and 1.1 GB of memory.
 #
@@ -75,13 +75,13 @@ for said, gold in CASES:
 # If no rule can check an answer, a *judge* can score it. A judge is a language model. An *LLM judge* is asked for a score
 # (section 7). A *reward model* is trained to give one. Use a judge only for what rules cannot decide.
 #
-# Our task is addition, which a rule can check. So you can watch the judge being wrong.
+# Our task is addition, which a rule can check. So you can see when the judge is wrong.
 
 # %% [markdown]
 # ## 3. Train a judge
 #
-# A reward model has one number as its output. It learns from *preference pairs*, a preferred and a rejected answer to the same
-# question. The tiny model answers 400 questions four times:
+# A reward model outputs one number, the score. It learns from *preference pairs*: a preferred and a rejected answer to the same
+# question. To get such pairs, let the tiny model answer each of 400 questions four times:
 
 # %%
 import numpy
@@ -251,7 +251,7 @@ paid, right = (logged(log, key) for key in ("reward", "rewards/truth/mean"))
 print(f"highest truth in the run on the judge alone: {max(right):.2f}")
 
 # %% [markdown]
-# `evaluate` compares the policy with the base model on held-out questions. The cell also prints an answer of each.
+# `evaluate` compares the policy with the base model on held-out questions. The cell also prints one answer from each.
 
 # %%
 from grpo_utils import compare, evaluate
@@ -346,8 +346,8 @@ show_advantages(gated, "none", "batch")
 # <details><summary>What neither remedy prevents</summary>
 #
 # The judge's push is small only in comparison with the rule's. The steps of the optimizer Adam do not depend on the scale of
-# the gradients (Kingma and Ba 2015, arXiv 1412.6980). If the rule ties in all groups for many steps, the judge moves the policy
-# after all.
+# the gradients (Kingma and Ba 2015, arXiv 1412.6980). If the rule ties in all groups for many steps, the judge still moves
+# the policy.
 # </details>
 
 # %% [markdown]
@@ -417,8 +417,8 @@ print(f"small weight to gated: {gate.sentence}")
 
 # %% [markdown]
 # Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
-# {{results['gated'].accuracy.value:.1%}} with the gate. So the rule prevented the hack, and no effect of the gate is shown: only
-# {{numpy.mean(wrong_groups):.1%}} of all groups had only wrong answers. On a task that the model rarely solves, most groups would
+# {{results['gated'].accuracy.value:.1%}} with the gate. So the rule prevented the hack, and no effect of the gate is shown: in just
+# {{numpy.mean(wrong_groups):.1%}} of the groups, every answer was wrong. On a task that the model rarely solves, most groups would
 # be like that, and the gate could matter.
 #
 # If your task has no rule, you cannot gate the judge. Then people must label samples during the run.
@@ -492,7 +492,7 @@ print(check_exercise("Exercise 1", settle, ORDERS, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** The rewards are a rule and a judge with a small weight, and `scale_rewards` is `"group"`. `correct`
-# has the rule's score of each answer of a group, 1 or 0. `gated` says whether the judge pays only for correct answers.
+# lists the rule's scores, 1 or 0, for the answers of one group. `gated` says whether the judge pays only for correct answers.
 # Write `judge_decides(correct, gated)`: can the judge alone decide the advantages of this group?
 #
 # Try both before you unfold the solutions.

@@ -184,9 +184,9 @@ def worked(environments, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# `worked` is the share of calls that gave a result. A bonus for each call would pay for calling again and again.
+# `worked` is the share of calls that gave a result. If you paid for each call instead, the policy would learn to call again and again.
 #
-# What must a reward not read? A common shortcut searches all messages for the gold answer, as in
+# Which text must a reward ignore? A common shortcut searches all messages for the gold answer, as in
 # [a TRL thread](https://github.com/huggingface/trl/issues/5366). Here it scores four endings of an episode whose gold answer
 # is 42. How many of them should be paid?
 
@@ -534,14 +534,15 @@ print(check_exercise("Exercise 2", *mine))
 
 # %% [markdown]
 # Then train on your own tools: `python -m grpo_utils new tool_agent my-agent`.
-#
+
+# %% [markdown]
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: subtract the two expected rewards.
 #
 # Exercise 2: a guess is rarely right, so the break-even cost is not far below 1.0, and at 0.75 the calls stay. Look at their
 # curve, though. In section 6, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode.
-# Both make a guess look good while most answers after a call are still wrong.
+# The cost and the format reward make a guess look good while most answers after a call are still wrong.
 # </details>
 
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13 · When the log lies
 #
-# The log of this run ends at {{last["stale"]:.0%}} correct answers. The model that you would save is right in
-# {{results["stale"].accuracy.value:.0%}}.
+# The log of this run ends at {{last["stale"]:.0%}} correct answers. The model that you would save gets
+# {{results["stale"].accuracy.value:.0%}} right; before training, it was {{results["before"].accuracy.value:.0%}}.
 #
 # **Guess first:** both numbers count answers to questions of the same kind, sampled at the same temperature. What is
 # different: the prompts, the way of counting, or the policy?
@@ -43,8 +43,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # %% [markdown]
 # ## 2. Read three logs that rise
 #
-# Train three times with the same model, settings, seed and number of samples. *Fresh* is plain GRPO. The other two differ
-# from it in one respect each, which you will find out. (The folded cell has the trainer. It gives the answer away.)
+# Train three times with the same model, settings, seed and number of samples. *Fresh* is plain GRPO. *Stale* differs
+# from it in one respect, and *stale, ratio* in one more. Try to find out which. (The folded cell with the trainer gives it away.)
 
 # %% cellView="form" jupyter={"source_hidden": true}
 from collections import deque
@@ -230,8 +230,8 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 # the policy that learns is the one that sampled; then each ratio is 1. If it is not, training is *off-policy*.
 #
 # TRL assumes that a batch is on-policy until it has made an update on it. That holds if `num_iterations * steps_per_generation`
-# divides `gradient_accumulation_steps`, as it does by default. Then it takes each ratio as 1, without looking. The run *stale*
-# breaks this assumption, and nothing in TRL can notice. The run *stale, ratio* lets the policy that sampled also compute the
+# divides `gradient_accumulation_steps`, as it does by default. TRL then sets each ratio to 1 without computing it. The run *stale*
+# breaks this assumption, and TRL cannot notice. The run *stale, ratio* lets the policy that sampled also compute the
 # log-probabilities of its samples (`old_per_token_logps`), so its ratios are true.
 #
 # What does the ratio do in the loss? Here is the loss of one token, shared by `grpo`, `dapo`, `bnpo` and `dr_grpo`:
@@ -331,7 +331,7 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # 20 tokens; a thinking model writes thousands.
 #
 # This matters with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an *importance weight*, the
-# trainer's probability divided by the sampler's, and `vllm_importance_sampling_mode` says of what:
+# trainer's probability divided by the sampler's, and `vllm_importance_sampling_mode` chooses which probabilities to compare:
 #
 # | mode | the weight | what to know |
 # |---|---|---|
@@ -341,8 +341,8 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # ## 6. Compare the corrections over seeds
 #
 # One seed per run shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
-# completions. *Ratio* is the correction of section 4; the last cases have the newest weights, but sample at a temperature of
-# 1.3 (and score at 1.0) or with weights rounded to 4 bits. The numbers are strict accuracy, one per seed:
+# completions. *Ratio* is the correction of section 4. The last four cases sample with the newest weights, but at a temperature of
+# 1.3 (and score at 1.0) or with the weights rounded to 4 bits. The numbers are strict accuracy, one per seed:
 
 # %% tags=["nbval-check-output"]
 SAMPLED = {
@@ -458,14 +458,14 @@ axes.grid(alpha=0.3, axis="x")
 parts = [f"{name} {value:+.3f}" for name, (value, *_) in LOSSES.items()]
 show(
     figure,
-    f"Losses minus their base; all intervals hold 0: {', '.join(parts)}",
+    f"Losses minus their base; all intervals contain 0: {', '.join(parts)}",
 )
 
 # %% [markdown]
 # **Leave `loss_type` and `num_iterations` at their defaults.** Every interval contains 0, so no loss was shown to help. That
 # does not prove that they are equal. On-policy, the intervals end within 0.08; off-policy, some are much wider, and with no
-# clip at all, one run of six collapsed. Thoughts of thousands of tokens may bring the length
-# bias of `grpo` to bear; our answers have about 20.
+# clip at all, one run of six collapsed. With thoughts of thousands of tokens, the length
+# bias of `grpo` could matter; our answers have about 20.
 #
 # Four updates per batch reached 0.11 more accuracy than one with equal samples, and 0.14 less in equal CPU time. So
 # reuse samples only if sampling takes most of the time, and then lower the learning rate.
@@ -494,7 +494,7 @@ show(
 #
 # **Exercise 1: change, predict, run, compare.** A delay of {{DELAY}} steps ruined the run. Does one step ruin it too? Predict whether the
 # saved model will be better than the untrained one. Then write `short_delay`: call `train_with(delay=1)`, evaluate the policy
-# as in section 2, and return your prediction (True or False) and the accuracy. The run takes about 15 seconds.
+# as in section 2, and return your prediction (True or False) and the accuracy. The run takes less than a minute.
 
 
 # %%

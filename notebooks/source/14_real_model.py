@@ -2,8 +2,8 @@
 # # 14 · A real model
 #
 # Untrained, SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it
-# gets {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO and without examples, it gets {{hits["known sentence"]}} of
-# {{len(chosen)}} right in sentences like those of training, and {{hits["new sentence"]}} of {{len(chosen)}} in new ones.
+# gets {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO and without examples, it gets 187 right:
+# {{hits["known sentence"]}} of {{len(chosen)}} sentences like those of training, and {{hits["new sentence"]}} of {{len(chosen)}} new ones.
 #
 # **Guess first:** in the first seven steps, not one sampled answer is correct. What can the model learn from until then?
 #
@@ -97,7 +97,7 @@ for word in ("keys", "books", "forks", "baskets"):
 # %% [markdown]
 # (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`, so it has to know how the
 # word is spelled. All names, cities and items of this task are split into the same tokens in both places. Section 8 tries
-# two words that are not.
+# two words that are not, `forks` and `Milan`.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
@@ -199,7 +199,7 @@ for name, text in WRITTEN.items():
 # - Without `alone_reward`, the policy kept adding invented text, because ending the answer earned nothing until the whole
 #   object was correct.
 # - Without `keys_reward`, one policy stopped writing `item`, the field that it got wrong most often. A wrong item earns 0,
-#   and so does none. From then on, no sample contained an item, so no group could teach it.
+#   and so does a missing one. From then on, no sample contained an item, so no group could teach it.
 #
 # ## 4. Look before you train
 #
@@ -397,7 +397,7 @@ for name, scores in before.items():
 # {{fmean(before["greedy"]):.1%}} of its answers. Of {{8 * len(some_rows)}} samples,
 # {{round(8 * sum(before["sampled, some"]))}} are correct.
 #
-# Also measure what costs nothing: put examples into the prompt. The next cell shows the untrained model three training rows
+# Also measure what needs no training: put examples into the prompt. The next cell shows the untrained model three training rows
 # with their answers, as earlier turns of the chat:
 
 # %%
@@ -423,7 +423,7 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 # also show what belongs in each field, such as `whistles` and not `12 whistles`. Their price: every later prompt is about
 # five times as long, and somebody has to write them.
 #
-# **Compare every gain of training with what examples in the prompt give for nothing.**
+# **Compare every gain from training with what a few examples in the prompt already give.**
 #
 # ## 6. Train
 #
@@ -528,7 +528,7 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 #
 # ## 8. Read transcripts
 #
-# Now the part that is fun: read what the policy writes, before, during and after training. **Guess first:** what does it get
+# Now for the fun part: read what the policy writes before, during and after training. **Guess first:** what does it get
 # right first, the keys or the values?
 
 # %%
@@ -544,8 +544,8 @@ for place, row in enumerate(shown):
 # correct after 36. The first order is correct after 18 steps. After 36, its price is 8.00, which `parse_json` reads as 8.
 # </details>
 #
-# The prompt asks for *one line* of JSON, and no reward checks it. The answers shown here are one line from step 18 on all the
-# same.
+# The prompt asks for *one line* of JSON, and no reward checks that. From step 18 on, the answers shown here are on one line
+# anyway.
 #
 # Now try an order with words that are split differently after a quotation mark (section 2):
 
@@ -653,7 +653,7 @@ print("greedy answer at 2e-3:", answer[:300])
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Faster at first, and then not at all. At steps 4 to 6 of the stored run, 2e-3 was ahead, with about 0.3 of the fields
+# It learns faster at first, and then collapses. At steps 4 to 6 of the stored run, 2e-3 was ahead, with about 0.3 of the fields
 # correct. In the last five steps, the mean share of correct fields was {{last[KEYS[0]][1]:.2f}} at 2e-3, and
 # {{last[KEYS[0]][0]:.2f}} at 2e-4. The greedy answer repeats the same characters over and over. The share of tied groups was
 # {{last[KEYS[2]][1]:.2f}}, and a tied group teaches nothing, so later steps could not repair the policy.

@@ -352,13 +352,13 @@ for name, result in found.items():
 # %% [markdown]
 # On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
 # {{found["fresh"].greedy_accuracy.value:.2f}}. Both sets come from the same generator, and the base model saw neither. So
-# the gap between the two is memorization. The gain on the fresh questions is not: the worked answers also taught the
-# format. With the leaked test alone, you would have reported the higher number, and no curve would have shown it.
+# the gap between the two is memorization. The gain on the fresh questions is not memorization: the worked answers
+# also taught the format. With the leaked test alone, you would have reported the higher number, and no curve would have shown the leak.
 #
 # You can find a leak in three ways, from cheap to expensive:
 #
-# - Search the training rows for the test's questions, if you have these rows. [Lesson 01](01_dataset.ipynb) does it.
-# - Write fresh questions of the same kind, and compare the accuracy on them with that on the test. For GSM8K, the
+# - Search the training rows for the test's questions, if you have these rows. [Lesson 01](01_dataset.ipynb) shows how.
+# - Write fresh questions of the same kind, and compare your accuracy on them with your accuracy on the test. For GSM8K, the
 #   generator `gsm_symbolic` of reasoning-gym makes such questions.
 # - Give a model the beginning of a question. If it writes the rest word for word, it has seen the question. Wu
 #   et al. ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500
@@ -390,8 +390,8 @@ for name, result in found.items():
 # | it solves the benchmark | fresh questions of the same kind, or a test newer than the model |
 # | the method works | several seeds, and a model of another family |
 #
-# A control costs as much as the run that it belongs to, and one seed of it says little. So train it with as many seeds as your
-# own run. If you can afford only one control, train on the format alone: most real rewards pay for a format as well. Our runs train
+# A control costs as much as the run that it belongs to, and a single seed says little. So train the control with as many seeds
+# as your own run. If you can afford only one control, train on the format alone: most real rewards pay for a format as well. Our runs train
 # one tiny model on one task, so they do not show how often a control improves a real model.
 #
 # ## 9. Cheat sheet
@@ -409,9 +409,9 @@ for name, result in found.items():
 # ## 10. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** Find a seed with which the format reward *loses*: accuracy ends at least 0.05 below
-# that of the base. Predict first: how many of the seeds 1 to 5 will lose? Then write `losing_seed`: train on
+# that of the base. Predict first: what will the reward curve of a losing run look like? Then write `losing_seed`: train on
 # `REWARDS["format"]` with another seed (`train_on` takes one), evaluate as in section 4, and return the seed and its sampled
-# accuracy. A run takes about 30 seconds.
+# accuracy. A run takes one to two minutes.
 
 
 # %%

@@ -29,24 +29,30 @@ SMALL_WORDS = {
     "para por con y e o u llama",
 }
 SMALL = set(SMALL_WORDS[LANGUAGE].split())
-#: English writes 1,250.5 where the other three languages write 1.250,5.
+#: How a language writes a number: 1,250.5 in English, 1.250,5 in German and Spanish, 1 250,5 in French.
 THOUSANDS, POINT = (",", ".") if LANGUAGE == "en" else (".", ",")
+#: A blank that groups digits, such as the thin one of French: it is taken out of a number.
+GROUPING = re.compile(r"(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 TOKEN = re.compile(
-    r"(?P<time>(?<![\w.:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![\w:]))"
-    rf"|(?P<number>(?<![\w{POINT}])(?:-(?=[0-9]))?"
-    rf"(?:[0-9]{{1,3}}(?:{re.escape(THOUSANDS)}[0-9]{{3}})+|[0-9]+)(?:{re.escape(POINT)}[0-9]+)?(?!\w))"
+    r"(?P<number>(?<![\w.])(?<![0-9][,:])(?:-(?=[0-9]))?"
+    rf"(?:[1-9][0-9]{{0,2}}(?:{re.escape(THOUSANDS)}[0-9]{{3}})+|[0-9]+)(?:{re.escape(POINT)}[0-9]+)?(?!\w|[.,:][0-9]))"
+    r"|(?P<joined>[0-9]+(?:[.:][0-9]+)+)"  # a time, a date, a version: one token, so that 10:22 is not 22:10
     r"|(?P<word>[^\W_]+(?:['’][^\W_]+)*)"
 )
 ENOUGH = 0.7  # the overlap at which an answer to a row without a key counts as correct
 
 
 def tokens(text: str) -> list[str | Decimal]:
-    """Words without case, times such as 10:22, and numbers: 1,250 and 1250.0 are equal. (Three signs are a minus.)"""
-    plain = unicodedata.normalize("NFKC", text).translate(MINUS).casefold()
-    found = TOKEN.finditer(plain)
-    return [
-        Decimal(token[0].replace(THOUSANDS, "").replace(POINT, ".")) if token["number"] else token[0] for token in found
-    ]
+    """Words without case, and numbers: 1,250 and 1250.0 are equal. (Three signs are a minus.)"""
+    plain = unicodedata.normalize("NFKC", GROUPING.sub("", text)).translate(MINUS).casefold()
+    return [meaning(found) for found in TOKEN.finditer(plain)]
+
+
+def meaning(found: re.Match) -> str | Decimal:
+    """A token as it is compared: 09:05 is 9:05, and a number is its value."""
+    if found["number"]:
+        return Decimal(found[0].replace(THOUSANDS, "").replace(POINT, "."))
+    return re.sub(r"^0(?=[0-9]:)", "", found[0]) if found["joined"] else found[0]
 
 
 def beyond(text: str, question: str, expert: str) -> set:
@@ -58,8 +64,8 @@ def beyond(text: str, question: str, expert: str) -> set:
 
 
 def numbers(found: set) -> set[Decimal | str]:
-    """The numbers among tokens, and the times."""
-    return {token for token in found if isinstance(token, Decimal) or ":" in token}
+    """The numbers among tokens, and what begins with one: a time, a date, 5kg."""
+    return {token for token in found if isinstance(token, Decimal) or token[0].isdigit()}
 
 
 def false(text: str, question: str, expert: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .checking import both_splits, fitting
 from .folder import check_writable, hold
 from .limits import require
 from .rows import read_rows
@@ -33,13 +34,12 @@ def demonstrate(
     require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
     check_writable(folder)
     hold(folder)
-    run = settings.run
+    rows, held_out = both_splits(settings.values, load_rows, gold_text)
     if file:
-        held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed, run.held_out)
         pairs = of_file(file, held_out, chat, is_in_form)
     else:
-        rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed, run.held_out)
-        pairs = of_gold_answers(rows, gold_text)
+        rows, _ = fitting(settings, rows, held_out, gold_text)
+        pairs = of_gold_answers(rows, gold_text, is_in_form)
     train_on(pairs, settings, folder)
     print(f"Next: python train.py, with the same settings and --model_name_or_path {folder}")
 
@@ -63,9 +63,13 @@ def of_file(name: str, held_out: "Dataset", chat: Callable, is_in_form: Callable
     return kept
 
 
-def of_gold_answers(rows: "Dataset", gold_text: Callable) -> list[tuple[list, str]]:
+def of_gold_answers(rows: "Dataset", gold_text: Callable, is_in_form: Callable) -> list[tuple[list, str]]:
     """The prompts of rows and their gold answers, as ``gold_text`` writes them."""
     pairs = [(row["prompt"], text) for row in rows if (text := gold_text(row)) is not None]
+    if wrong := [text for _, text in pairs if not is_in_form(text)]:
+        raise SystemExit(
+            f"Error: gold_text in rewards.py writes {wrong[0]!r}, for which is_in_form is False. Correct one."
+        )
     if not pairs:
         raise SystemExit(
             "Error: no training row has a gold answer to imitate: gold_text in rewards.py returns None for each. Write "
@@ -89,6 +93,8 @@ def train_on(pairs: list[tuple[list, str]], settings: Settings, folder: Path) ->
         {"prompt": prompt, "completion": [{"role": "assistant", "content": text}], "chat_template_kwargs": template}
         for prompt, text in pairs
     ]
+    updates = -(-len(rows) // BATCH) * training.num_train_epochs
+    print(f"{updates:.0f} updates of {BATCH} demonstrations: {training.num_train_epochs:g} passes.", flush=True)
     policy, tokenizer = load_policy(settings.run, training, settings.model)
     shared = {setting: getattr(training, setting) for setting in SAME}
     fixed = dict(max_length=None, save_strategy="no", report_to="none", logging_steps=10)

@@ -113,16 +113,18 @@ def check_model(values: dict, config: Path) -> None:
     name = values["model_name_or_path"]
     if not name:
         raise SystemExit("Error: model_name_or_path is missing. Add --config config.cpu.yaml, which sets it.")
-    here = Path(name)
-    if not here.is_dir() and (name.startswith(".") or (len(here.parts) > 1 and Path(here.parts[0]).is_dir())):
+    here, runs = Path(name), Path(values["output_dir"] or ".").parent
+    if not here.is_dir() and (name.startswith(".") or here.parent == runs != Path(".") or len(here.parts) > 2):
         near = near_model(name)
-        fix = f"Did you mean {near}?" if near else "(`python -m grpo_utils new` copies ./tiny-model too.)"
+        fix = "(`python -m grpo_utils new` copies ./tiny-model too.)" if here.parent != runs else "Run sft.py first."
+        fix = f"Did you mean {near}?" if near else fix
         fix = "Fetch it: python -m grpo_core.smollm2 smollm2" if Path(name).name == "smollm2" else fix
         raise SystemExit(f"Error: there is no model in {name}. {fix}")
     if not here.is_dir():
         check_on_hub(name, config)
     elif not any((here / file).is_file() for file in ("config.json", "adapter_config.json")):
-        raise SystemExit(f"Error: {name} has no model: no config.json or adapter_config.json. Did sft.py end in it?")
+        fix = f"Did you mean {name}/model?" if (here / "model").is_dir() else "Did sft.py end well?"
+        raise SystemExit(f"Error: {name} has no model: no config.json or adapter_config.json. {fix}")
     if values["load_in_4bit"] and not values["use_peft"]:
         raise SystemExit("Error: load_in_4bit needs use_peft: 4-bit weights cannot be trained, but an adapter can.")
     if Path(name, "adapter_config.json").is_file():

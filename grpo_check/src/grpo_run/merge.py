@@ -13,7 +13,7 @@ from grpo_core.training.merging import merge_adapter
 from .cards import write_card
 from .held_out import read_answers
 from .report import read_report
-from .trained import base_of, model_in, trained_in
+from .trained import base_of, of_a_run, trained_in
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("run", type=Path, help="the output_dir of a finished run")
     parser.add_argument("folder", type=Path, nargs="?", help="a new folder (default: merged, in the run's folder)")
     given = parser.parse_args(arguments)
-    adapter = model_in(given.run)
+    adapter = of_a_run(given.run)
     base, folder = base_of(adapter), given.folder or adapter.parent / "merged"
     if base is None:
         raise SystemExit(f"Error: {adapter} is a whole model already, so there is nothing to merge.")

@@ -23,6 +23,18 @@ def model_in(folder: Path) -> Path:
     raise SystemExit(f"Error: there is no model in {folder}; name the output_dir of a finished run, or a merged model.")
 
 
+def of_a_run(folder: Path) -> Path:
+    """The folder of a model that has the report of its run beside it, as `train.py` leaves them."""
+    model = model_in(folder)
+    if model == folder and not (folder.parent / "report.json").is_file():
+        raise SystemExit(
+            f"Error: {folder} has a model, but no report of a run of train.py beside it. If it is from sft.py, let "
+            "train.py go on from it, and name the output_dir of that run. If it is a merged model in a folder of its "
+            "own, name the run."
+        )
+    return model
+
+
 def base_of(model: Path) -> str | None:
     """The base of an adapter, as a hub id or an absolute path; None for a whole model."""
     config = model / "adapter_config.json"
@@ -53,12 +65,7 @@ def load(folder: Path) -> tuple:
     import torch
     from transformers import AutoTokenizer
 
-    model = model_in(folder)
-    if model == folder and not (folder.parent / "report.json").is_file():
-        raise SystemExit(
-            f"Error: {folder} has a model, but no report of a run of train.py. If it is from sft.py, let train.py "
-            "go on from it, and name the output_dir of that run."
-        )
+    model = of_a_run(folder)
     report = read_report(model.parent)
     on_gpu = torch.cuda.is_available()
     policy = load_base(
