@@ -246,8 +246,8 @@ unread = [solution for solution, gold in pairs if gold is None]
 print(
     f"rows: {len(rows)}, gold answers that could not be parsed: {len(unread)}"
 )
-for solution in unread[:6]:
-    print("  ", solution.splitlines()[-1])
+for text in unread[:6]:
+    print("  ", text.splitlines()[-1])
 
 # %% [markdown]
 # {{len(unread)}} of {{len(mapped)}} gold answers could not be parsed. Those after `Answer:` are good data: extend
