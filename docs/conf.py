@@ -142,7 +142,8 @@ def write_index_for_programs(app: Sphinx, error: Exception | None) -> None:
     """llms.txt, which lists the pages for programs that read (llmstxt.org), and SKILL.md, their guide to a project."""
     if error:
         return
-    shutil.copy(app.srcdir / "SKILL.md", app.outdir)
+    skill = (app.srcdir / "SKILL.md").read_text(encoding="utf-8")
+    (app.outdir / "SKILL.md").write_text(re.sub(r"\]\(([\w./-]+)\.md\b", r"](\1.html", skill), encoding="utf-8")
     lines = [
         f"# {project}",
         "",

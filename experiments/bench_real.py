@@ -140,12 +140,9 @@ def in_readme(stored: dict) -> str:
     """What the README says that `make real` reached with each seed."""
     runs = of(stored, TASKS[0], USUAL, STEPS)
     before, after = ([rates(run[when])["greedy"] for run in runs] for when in TIMES)
-    reached = ", ".join(f"{rate:.2f}" for rate in after)
-    three, eight = (rates(finished(Cell(f"{count} examples"))) for count in (3, 8))
-    rest = dict(three=three["greedy"], eight=eight["greedy"], sft=rates(finished(Cell("SFT on 200 answers")))["greedy"])
-    some = finished(Cell("8 examples"))["sampled"][:SAMPLED_ROWS]  # the prompts of which `make real` draws samples
-    rest |= dict(sampled=fmean(some) / SAMPLES, after_sampled=min(rates(run["after"])["sampled"] for run in runs))
-    text = filled("real_readme", rows=ROWS, first=before[0], reached=reached, **rest)
+    eight, imitated = (rates(finished(Cell(name)))["greedy"] for name in ("8 examples", "SFT on 200 answers"))
+    reached = dict(first=before[0], least=min(after), most=max(after))
+    text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated)
     return f"{README_BEGIN}\n{text}{README_END}"
 
 

@@ -11,6 +11,7 @@ Each cell of the built notebook keeps its values in its metadata, so that its te
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import nbformat
@@ -57,19 +58,38 @@ def fill(cell: nbformat.NotebookNode, values: dict[str, str]) -> None:
 def refill(fresh: list[nbformat.NotebookNode], built: list[nbformat.NotebookNode]) -> None:
     """Put the values of built cells into the Markdown of fresh ones, wherever the text has moved.
 
-    Below the same code cell, an expression has its value of there; elsewhere, the one value that all cells have for it.
+    Below the same code cell, an expression has its value of there; elsewhere, the one value that all cells have for it,
+    unless a name in it is assigned in several cells.
 
     Raises:
-        KeyError: no value is stored for an expression, or several different ones.
+        KeyError: no value is stored for an expression, or it can have several.
     """
+    changing = _assigned_again(built)
     near, found = {}, {}
     for above, cell in _below_code(built):
         for expression, value in stored(cell).items():
             near[above, expression] = value
             found.setdefault(expression, set()).add(value)
-    single = {expression: next(iter(values)) for expression, values in found.items() if len(values) == 1}
+    single = {
+        expression: next(iter(values))
+        for expression, values in found.items()
+        if len(values) == 1 and not changing & set(re.findall(r"\w+", expression))
+    }
     for above, cell in _below_code(fresh):
         fill(cell, single | {expression: value for (place, expression), value in near.items() if place == above})
+
+
+def _assigned_again(cells: list[nbformat.NotebookNode]) -> set[str]:
+    """The names that several code cells assign, at any level."""
+    assigned = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            tree = ast.parse(re.sub(r"^\s*[%!].*", "", cell.source, flags=re.MULTILINE))
+            names = (
+                node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            )
+            assigned.extend(set(names))
+    return {name for name, times in Counter(assigned).items() if times > 1}
 
 
 def _below_code(cells: list[nbformat.NotebookNode]) -> Iterator[tuple[str, nbformat.NotebookNode]]:

@@ -11,6 +11,7 @@ from course import ROOT
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = [
     ROOT / "README.md",
+    ROOT / "SKILL.md",
     ROOT / "CONTRIBUTING.md",
     *(ROOT / "docs").glob("*.md"),
     *ROOT.glob("grpo_check/**/*.md"),

@@ -8,7 +8,7 @@ import pytest
 from address import current
 from build_notebooks import SOURCES, execute, retold
 from course import ROOT
-from values import check
+from values import check, refill
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))
 #: A path of one machine: of a home, a root, a temporary or a site-packages folder.
@@ -68,6 +68,16 @@ def test_a_value_is_what_the_cells_above_computed():
     assert [book.cells[place].source for place in (1, 3)] == ["From 0.25", "to 0.96, high."]
     assert book.cells[3].metadata["values"]["rate:.2f"] == "0.96"
     assert [cell.execution_count for cell in code(book)] == [1, 2]
+
+
+def test_a_value_moves_with_its_text_unless_its_name_is_assigned_again():
+    built = written("rate = 0.25\nsteps = 3", ["From {{rate}} in {{steps}}"], "rate = 0.96")
+    execute(built)
+    moved = written(["{{steps}} steps"], "rate = 0.25\nsteps = 3", "rate = 0.96")
+    refill(moved.cells, built.cells)
+    assert moved.cells[0].source == "3 steps"
+    with pytest.raises(KeyError):
+        refill(written(["{{rate}}"]).cells, built.cells)
 
 
 def test_a_misspelled_value_is_found_before_the_run():

@@ -66,6 +66,8 @@ def test_programs_that_read_find_every_page_with_a_sentence_about_it(folder, sit
         "CONTRIBUTING.html",
     } | {f"docs/{name}" for name in conf.WHOLE_PAGES}
     assert all((folder / page).is_file() for page in listed) and "SKILL.md" in listed
+    links = re.findall(r"\]\(([\w./-]+)", (folder / "SKILL.md").read_text(encoding="utf-8"))
+    assert links and all((folder / link).is_file() for link in links)
 
 
 def test_nothing_is_loaded_from_elsewhere(folder, site):

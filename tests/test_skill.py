@@ -15,7 +15,7 @@ SKILL = (ROOT / "SKILL.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", SKILL, re.DOTALL) for line in block.splitlines()]
 
 
-def test_it_has_the_fields_of_a_skill_and_its_links_lead_somewhere():
+def test_it_has_the_fields_of_a_skill_and_names_every_template():
     name, description = re.match(r"---\nname: ([a-z-]+)\ndescription: (.+)\n---\n", SKILL).groups()
     assert len(name) <= 64 and len(description) <= 1024 and len(SKILL.splitlines()) <= 150
     templates = {path.parent.name for path in (ROOT / "templates").glob("*/train.py")}

@@ -149,7 +149,8 @@ for factor, reward in zip(factors, rewards):
     print(factor, reward.__name__)
 
 # %% [markdown]
-# The first reward pays for a correct answer, the second for the exact format, and the third also for parts of the format.
+# The first reward pays for a correct answer inside the `<answer>` tags, the second for the exact format, and the third also for
+# parts of it.
 # Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3.
 #
 # The tiny model was pretrained on additions written in five styles. One of them adds column by column, starting with

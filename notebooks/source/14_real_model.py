@@ -9,8 +9,8 @@
 #
 # You will be able to train a real language model with GRPO, and say what kind of gain it is and how much of it is free.
 #
-# [Lesson 03](03_grpo_lora.ipynb) explains each call. On a free T4, this lesson takes [15 to 25 minutes,
-# estimated](../docs/gpu.md#a-free-t4-and-one-hour).
+# [Lesson 00](00_start.ipynb) explains the words, and [lesson 03](03_grpo_lora.ipynb) each call. On a free T4, this lesson takes
+# [15 to 25 minutes, estimated](../docs/gpu.md#a-free-t4-and-one-hour). On a laptop, read the stored outputs: they are all here.
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 57 to 117 minutes on a CPU.
 #
