@@ -427,15 +427,18 @@ def outcome(found) -> str:
     return paired_change(twos[0].right, found.right).verdict
 
 
-def your_prediction() -> str:
-    return prediction if mine else ""
+def compared() -> str:
+    """Whether your run shows what you predicted, or else what it shows."""
+    if not (mine and prediction):
+        return ""
+    shown = outcome(mine)
+    return "as predicted" if prediction == shown else shown
 
 
-shown = outcome(mine) if mine else "no run yet"
-WRONG = f"Your run says {shown!r}. What did its last stage pay for?"
+CLUE = "Your run says {!r}. What did its last stage pay for?"
 VERDICTS = ("improved", "got worse", "no change shown")
-HINTS = [(wrong, WRONG) for wrong in VERDICTS]
-print(check_exercise("Exercise 2", your_prediction, [((), shown)], HINTS))
+HINTS = [(verdict, CLUE.format(verdict)) for verdict in VERDICTS]
+print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
@@ -460,5 +463,6 @@ print(check_exercise("Exercise 1, solution", verdict_solution, INTERVALS))
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 mine = measure(train_plan(TWO_STAGES[::-1], SEED), SEED)
 print(compare(twos[0], mine))
-prediction = shown = outcome(mine)  # with hindsight
-print(check_exercise("Exercise 2, solution", your_prediction, [((), shown)]))
+prediction = outcome(mine)  # with hindsight
+EXPECTED = [((), "as predicted")]
+print(check_exercise("Exercise 2, solution", compared, EXPECTED))

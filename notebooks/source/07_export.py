@@ -685,14 +685,17 @@ def outcome(found) -> str:
     return "same" if same else "different"
 
 
-def your_prediction() -> str:
-    return prediction if my_results else ""
+def compared() -> str:
+    """Whether your run shows what you predicted, or else what it shows."""
+    if not (my_results and prediction):
+        return ""
+    shown = outcome(my_results)
+    return "as predicted" if prediction == shown else shown
 
 
-shown = outcome(my_results) if my_results else "no run yet"
-WRONG = f"Your run says {shown!r}. Which learning rates did it log?"
-HINTS = [(wrong, WRONG) for wrong in ("same", "different")]
-print(check_exercise("Exercise 2", your_prediction, [((), shown)], HINTS))
+CLUE = "Your run says {!r}. Which learning rates did it log?"
+HINTS = [(verdict, CLUE.format(verdict)) for verdict in ("same", "different")]
+print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
@@ -723,5 +726,6 @@ run_script(slower)
 state = slower / "checkpoint-8" / "trainer_state.json"
 log = json.loads(state.read_text())["log_history"]
 print("learning rates:", *logged(log, "learning_rate"))
-shown = outcome(end_of(slower))
-print(check_exercise("Exercise 2, solution", lambda: "same", [((), shown)]))
+my_results, prediction = end_of(slower), "same"
+EXPECTED = [((), "as predicted")]
+print(check_exercise("Exercise 2, solution", compared, EXPECTED))

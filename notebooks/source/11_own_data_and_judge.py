@@ -510,6 +510,7 @@ TIES = [
     (([0, 0, 0, 0], False), True),
     (([0, 0, 0, 1], True), False),
     (([0, 0, 0, 0], True), False),
+    (([1, 1, 0, 0], True), False),
     (([1, 1, 1, 1], True), True),
 ]
 print(check_exercise("Exercise 2", judge_decides, TIES))
