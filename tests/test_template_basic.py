@@ -82,6 +82,21 @@ def test_without_labels_words_are_refused_and_the_error_says_where_they_are_allo
     assert in_folder(project, "-c", code).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "labels, said",
+    [
+        ('("billing")', "LABELS in rewards.py is 'billing'; write each label once, and a comma"),
+        ('("billing", "delivery", "login", "refund", "Login")', "write each label once"),
+        ('("billing", "delivery", "login", "refund", "other")', "Note: no row has the label other"),
+    ],
+)
+def test_labels_without_a_comma_twice_or_without_rows_are_named(project, labels, said):
+    text = (project / "rewards.py").read_text(encoding="utf-8")
+    (project / "rewards.py").write_text(text.replace("LABELS: tuple[str, ...] = ()", f"LABELS = {labels}"))
+    run = in_folder(project, "-c", "from data import load_rows; load_rows('examples/messages.jsonl', 'train', 9, 0)")
+    assert said in run.stdout + run.stderr
+
+
 def test_the_messages_of_the_example_hold_out_three_of_each_label():
     rows = [json.loads(line) for line in (ROOT / "templates/basic_grpo/examples/messages.jsonl").open(encoding="utf-8")]
     assert Counter((row["answer"], row["split"]) for row in rows) == {

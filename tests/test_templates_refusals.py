@@ -323,6 +323,14 @@ def test_a_reward_that_takes_the_prompts_first_as_trl_documents_it_is_called_by_
     assert "raising raised.\nRow: {" in said and "Completion: [{'role': 'assistant', 'content': ''}]" in said
 
 
+@pytest.mark.parametrize("parameters", ["completions, answer", "completions, gold, **kwargs"])
+def test_a_reward_with_other_parameters_is_told_the_columns(parameters):
+    names = {}
+    exec(f"def new_reward({parameters}):\n    return [0.0 for _ in completions]", names)
+    with pytest.raises(SystemExit, match=r"new_reward raised. It cannot be called as TRL does: .*\*\*kwargs"):
+        scoring.try_on(names["new_reward"], ROW, TEXTS)
+
+
 def test_a_reward_that_raises_names_the_first_row_and_completion_on_which_it_does():
     def new_reward(completions, answer, **kwargs):
         return [1 / (int(gold) % 7) for gold in answer]

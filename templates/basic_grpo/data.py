@@ -26,7 +26,11 @@ def load_rows(name: str, split: str, count: int, seed: int, held_out: float = 0.
     elif name == "openai/gsm8k":
         pairs = [(row["question"], gsm8k_answer(row["answer"])) for row in load_dataset(name, "main", split=split)]
     else:
+        check_labels()
         rows = read_rows(name, Columns(("question", "answer")), problem, "'addition' or 'openai/gsm8k'")
+        unused = [label for label in LABELS if not any(same_text(row["answer"], label) for row in rows)]
+        if unused and split == "train":
+            print(f"Note: no row has the label {', '.join(unused)}, so the model can only learn not to use it.")
         pairs = [(row["question"], row["answer"]) for row in of_split(rows, split, held_out)]
     chosen = random.Random(seed).sample(pairs, min(count, len(pairs)))
     return Dataset.from_list([{"prompt": chat(question), "answer": answer} for question, answer in chosen])
@@ -49,6 +53,15 @@ def additions(split: str) -> list[tuple[str, str]]:
 def gsm8k_answer(solution: str) -> str:
     """The gold answer of a GSM8K solution: the text after ####, without thousands separators."""
     return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
+
+
+def check_labels() -> None:
+    """Stop if LABELS is not a tuple of different labels."""
+    if isinstance(LABELS, str) or len({label.casefold() for label in LABELS}) < len(LABELS):
+        raise SystemExit(
+            f"Error: LABELS in rewards.py is {LABELS!r}; write each label once, and a comma also after a single one: "
+            '("billing", "delivery") or ("billing",).'
+        )
 
 
 def problem(row: dict) -> str:

@@ -1,6 +1,7 @@
 """Call what rewards.py defines safely: an error names the function, the row and the text."""
 
 import functools
+import inspect
 import math
 import reprlib
 import sys
@@ -110,7 +111,10 @@ def guarded(reward: Callable) -> Callable:
             scores = reward(completions=completions, **columns)  # by name, as TRL calls it
         except Exception as error:  # your own code
             where = traceback.format_exc(limit=-2)
-            raise RewardError(f"{reward.__name__} raised.\n{blame(reward, completions, columns)}\n{where}") from error
+            fix = not_called_so(reward, columns)
+            raise RewardError(
+                f"{reward.__name__} raised.{fix}\n{blame(reward, completions, columns)}\n{where}"
+            ) from error
         return check_scores(reward.__name__, scores, completions)
 
     return score
@@ -146,6 +150,19 @@ def is_finite(score: object) -> bool:
 def note_once(note: str) -> None:
     """Print a note once."""
     print(note, file=sys.stderr)
+
+
+def not_called_so(reward: Callable, columns: dict) -> str:
+    """What is wrong with the parameters of a reward, and how to fix it; "" if it can be called with these columns."""
+    try:
+        inspect.signature(reward).bind(completions=[], **columns)
+    except TypeError as error:
+        named = ", ".join(name for name, column in columns.items() if isinstance(column, list))
+        return (
+            f" It cannot be called as TRL does: {error}. TRL passes completions and every column by name ({named}): "
+            "give a parameter the name of its column, and end the parameters with **kwargs."
+        )
+    return ""
 
 
 def blame(reward: Callable, completions: list, columns: dict) -> str:
