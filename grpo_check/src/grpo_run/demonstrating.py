@@ -33,13 +33,13 @@ def demonstrate(
         raise SystemExit(f"Error: {folder} already has a model. Rename it, or choose another output_dir.")
     require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
     check_writable(folder)
-    hold(folder)
     rows, held_out = both_splits(settings.values, load_rows, gold_text)
     if file:
         pairs = of_file(file, held_out, chat, is_in_form)
     else:
         rows, _ = fitting(settings, rows, held_out, gold_text)
         pairs = of_gold_answers(rows, gold_text, is_in_form)
+    hold(folder)
     train_on(pairs, settings, folder)
     print(f"Next: python train.py, with the same settings and --model_name_or_path {folder}")
 
