@@ -24,9 +24,9 @@ from benches import RESULTS, ROOT, measured_on, peak_memory, provenance, put
 from minutes import main as copy_minutes
 from minutes import printed_minutes
 
-from grpo_utils import PROFILES, math_rewards
+from grpo_utils import math_rewards
 from grpo_utils.evaluation.statistics import Rate
-from grpo_utils.profiles import FAMILIES
+from grpo_utils.profiles import FAMILIES, PROFILES
 
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 KEPT = ROOT / "outputs" / "bench"

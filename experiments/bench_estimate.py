@@ -108,7 +108,8 @@ def measure(name: str) -> dict:
     from grpo_core.training.policy import keep_trainable_fp32
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import load_rows, math_rewards, training_arguments
+    from grpo_utils import load_rows, math_rewards
+    from grpo_utils.arguments import training_arguments
 
     model, completions, length, steps, other = CASES[name]
     rewards, weights = math_rewards()

@@ -30,7 +30,8 @@ from grpo_core.training.generating import generate
 from grpo_core.training.measuring import mcnemar_p_value, wilson_interval
 from mixture import rows as mixture_rows
 
-from grpo_utils import load_policy, math_rewards, paired_change, training_arguments
+from grpo_utils import load_policy, math_rewards, paired_change
+from grpo_utils.arguments import training_arguments
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 from grpo_utils.data.sources import addition_key, addition_kind
 from grpo_utils.data.splits import is_held_out

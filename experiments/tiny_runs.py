@@ -6,7 +6,8 @@ from dataclasses import replace
 from time import process_time
 from typing import TYPE_CHECKING
 
-from grpo_utils import evaluate, load_policy, load_rows, math_rewards, show_progress, training_arguments
+from grpo_utils import evaluate, load_policy, load_rows, math_rewards, show_progress
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 if TYPE_CHECKING:

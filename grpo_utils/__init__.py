@@ -21,11 +21,11 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from grpo_core.training.resuming import train_or_resume
     from grpo_core.training.time_limit import TimeLimit
 
-    from .arguments import other_arguments, training_arguments
+    from .arguments import other_arguments
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import chat_prompt
     from .data.rows import check_rows, rows_from
-    from .data.sources import load_rows, read_gsm8k
+    from .data.sources import load_rows
     from .data.splits import find_twins
     from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
@@ -54,7 +54,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show_shares,
         show_tokens,
     )
-    from .profiles import PROFILES
     from .progress import show_progress
 
 __version__ = "0.1.0"

@@ -56,8 +56,9 @@ def trainer_for(model, parts: int = 1, rewards=random_reward, **changes):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import PROFILES, training_arguments
+    from grpo_utils.arguments import training_arguments
     from grpo_utils.data.sources import addition_rows
+    from grpo_utils.profiles import PROFILES
 
     arguments = dict(epsilon_high=HIGH, num_generations=SIZE, max_completion_length=LONGEST, output_dir="outputs")
     arguments |= dict(per_device_train_batch_size=16 // parts, gradient_accumulation_steps=parts) | changes

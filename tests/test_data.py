@@ -3,8 +3,8 @@ import json
 import pytest
 from grpo_core.errors import CourseError
 
-from grpo_utils import chat_prompt, check_rows, load_rows, read_gsm8k
-from grpo_utils.data.sources import addition_key, addition_kind, addition_rows, gsm8k_answer, gsm8k_rows
+from grpo_utils import chat_prompt, check_rows, load_rows
+from grpo_utils.data.sources import addition_key, addition_kind, addition_rows, gsm8k_answer, gsm8k_rows, read_gsm8k
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.rewards import parse_number
 

@@ -12,7 +12,8 @@ from course import ROOT
 from grpo_check.health.diagnosis import diagnose_error
 from grpo_check.health.rules import RULES
 
-from grpo_utils import load_policy, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils import load_policy, load_rows, math_rewards, model_path
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 PAGES = {

@@ -2,7 +2,8 @@
 
 from grpo_core.training.policy import keep_trainable_fp32
 
-from grpo_utils import load_policy, load_rows, math_rewards, training_arguments
+from grpo_utils import load_policy, load_rows, math_rewards
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 

@@ -5,7 +5,8 @@ from functools import cache
 
 from grpo_check.preflights.checking import preflight
 
-from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils import chat_prompt, load_rows, math_rewards, model_path
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 REWARDS, WEIGHTS = math_rewards()

@@ -30,7 +30,8 @@ from preflight_runs import (
     write_addition,
 )
 
-from grpo_utils import chat_prompt, load_rows, model_path, training_arguments
+from grpo_utils import chat_prompt, load_rows, model_path
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU, PROFILES
 from grpo_utils.rewards import exact_reward
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from preflight_runs import HELDOUT, REWARDS, ROWS, TINY, sound_tokenizer, write_addition
 
-from grpo_utils import training_arguments
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 

@@ -22,7 +22,7 @@ from places import HERE, ROOT
 from preflight_runs import SOUND, TINY, write_addition
 
 from grpo_check import preflight
-from grpo_utils import training_arguments
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 REWARDS = """

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_runs import HELDOUT, ROWS
 
-from grpo_utils import chat_prompt, model_path, training_arguments
+from grpo_utils import chat_prompt, model_path
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
 ARGUMENTS = {name: value for name, value in training_arguments(CPU).items() if name != "steps_per_generation"}

@@ -12,7 +12,7 @@ import yaml
 from grpo_run.start import parse
 from trl import GRPOConfig
 
-from grpo_utils import training_arguments
+from grpo_utils.arguments import training_arguments
 from grpo_utils.models import TINY_MODELS
 from grpo_utils.profiles import PROFILES
 

@@ -15,7 +15,8 @@ from peft import PeftModel
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import load_policy, load_rows, math_rewards, train_or_resume, training_arguments
+from grpo_utils import load_policy, load_rows, math_rewards, train_or_resume
+from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU, PROFILES
 
 SIZES = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)

@@ -13,7 +13,7 @@ from grpo_core.training.merging import merge_adapter
 from .cards import write_card
 from .held_out import read_answers
 from .report import read_report
-from .trained import base_of, of_a_run, trained_in
+from .trained import base_of, model_in, of_a_run, trained_in
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,14 +24,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("run", type=Path, help="the output_dir of a finished run")
     parser.add_argument("folder", type=Path, nargs="?", help="a new folder (default: merged, in the run's folder)")
     given = parser.parse_args(arguments)
-    adapter = of_a_run(given.run)
+    adapter = model_in(given.run)
     base, folder = base_of(adapter), given.folder or adapter.parent / "merged"
     if base is None:
         raise SystemExit(f"Error: {adapter} is a whole model already, so there is nothing to merge.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SystemExit(f"Error: {folder} is not an empty folder. Delete it, or name another one.")
-    prompts = [answer["prompt"] for answer in read_answers(adapter.parent)[:8]]
     check_unquantized(base)
+    of_a_run(given.run)
+    prompts = [answer["prompt"] for answer in read_answers(adapter.parent)[:8]]
     dtype = trained_in(read_report(adapter.parent))
     try:
         merged, tokenizer, difference = merge_adapter(adapter, base, prompts)
