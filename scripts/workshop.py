@@ -30,7 +30,7 @@ from values import VALUE
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: A fold as a whole, or else a paragraph.
-FOLD_OR_PARAGRAPH = re.compile(r"<details>.*?</details>|.+?(?=\n\n|\Z)", re.DOTALL)
+FOLD_OR_PARAGRAPH = re.compile(r"<details>.*?</details>|\S.*?(?=\n\n|\Z)", re.DOTALL)
 RUN_FIRST = "<details><summary>After you have run the cells above</summary>"
 #: Documents only for the instructor.
 #: The folders of pages that are handed out.
