@@ -199,7 +199,7 @@ def rows() -> tuple[list[str], list[float], list[float]]:
 
 
 def known_config(name: str) -> object:
-    """The published shapes of the models that profiles, lesson 14 and published figures name (no download)."""
+    """The published shapes of the models that profiles, lesson 05 and published figures name (no download)."""
     from transformers import Gemma3TextConfig, LlamaConfig, Qwen2Config, Qwen3Config
 
     common = {"tie_word_embeddings": True}

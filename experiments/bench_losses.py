@@ -1,4 +1,4 @@
-"""Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
+"""Train the tiny model with every loss of lesson 14, several seeds each, and write a table in docs/settings.md.
 
     python experiments/bench_losses.py           train what experiments/bench_losses.json lacks
     python experiments/bench_losses.py --write   only write the table, from experiments/bench_losses.json

@@ -96,7 +96,7 @@ def section(stored: dict) -> str:
     rows, best = stored["rows"], best_rates(stored["rows"])
     lesson = dict.fromkeys(UPDATES, LESSON_RATE)
     kinds = {"equal samples": SAMPLE_STEPS, "equal time": TIME_STEPS}
-    choices = {"": lesson} if best == lesson else {", lesson 13's rate": lesson, ", each its best rate": best}
+    choices = {"": lesson} if best == lesson else {", lesson 14's rate": lesson, ", each its best rate": best}
     lines = [line(rows, kind + how, rates, steps) for how, rates in choices.items() for kind, steps in kinds.items()]
     once, four = cost(rows, 1), cost(rows, 4)
     learning = (four - once) / 3

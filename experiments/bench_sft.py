@@ -3,7 +3,7 @@
     python experiments/bench_sft.py           train what experiments/bench_sft.json lacks
     python experiments/bench_sft.py --write   only write the section, from experiments/bench_sft.json
 
-The tasks, the rows, the arms and their settings are those of lesson 09. All arms start from the same adapter and have
+The tasks, the rows, the arms and their settings are those of lesson 10. All arms start from the same adapter and have
 the same constant learning rate. GRPO samples from all new prompts, so every sample is part of the run.
 
 In "Which is larger, 512 or 387?", a policy that always names the first number is right in half of the cases. So each
@@ -136,7 +136,7 @@ def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
 
     sizes = dict(num_generations=8, per_device_train_batch_size=64, max_completion_length=40, max_steps=STEP)
     config = GRPOConfig(tempfile.mkdtemp(), learning_rate=RATE, seed=seed, **sizes, **USUAL)
-    trainer = GRPOTrainer(policy[0], of_lesson("09_sft_then_grpo", "correct"), config, new, processing_class=policy[1])
+    trainer = GRPOTrainer(policy[0], of_lesson("10_sft_then_grpo", "correct"), config, new, processing_class=policy[1])
     show_progress(trainer)
     return trainer
 

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     with TemporaryDirectory() as scratch:  # the lesson's own folder must be empty when it starts
         executed = execute(lesson, Path(scratch), parameters, folder.parent)
         kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
-    if "OUTPUT_DIR" in parameters and (folder / "report.json").exists():  # lesson 14 leaves a model, but no report
+    if "OUTPUT_DIR" in parameters and (folder / "report.json").exists():  # lesson 05 leaves a model, but no report
         _show_report(folder)
         show_replay(folder)
     else:

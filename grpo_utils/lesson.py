@@ -129,7 +129,7 @@ def setup_tiny(
     return TinySetup(sizes, reason, family, model, "transformers", model_path(model), folder, None, steps, machine)
 
 
-def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/lesson14") -> Setup:
+def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/lesson05") -> Setup:
     """`setup` for a lesson that trains a real model: on the GPU if there is one, else on all cores of the CPU.
 
     SmolLM2 is fetched if it is missing. With ``bits`` of 16, the frozen base is in bf16, or in fp32 on a machine that

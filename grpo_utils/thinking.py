@@ -1,4 +1,4 @@
-"""What lesson 10 needs: the tiny model's tokenizer with thinking tags."""
+"""What lesson 11 needs: the tiny model's tokenizer with thinking tags."""
 
 import json
 import tempfile

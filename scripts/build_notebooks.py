@@ -27,7 +27,7 @@ from grpo_utils.plots.diagrams import PICTURES
 SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 #: With this metadata, Colab opens a lesson on a T4. The other lessons use no GPU, which would only spend a quota.
-ON_GPU, ASKS_FOR_GPU = ("03_grpo_lora", "14_real_model"), {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
+ON_GPU, ASKS_FOR_GPU = ("03_grpo_lora", "05_real_model"), {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
 LONGEST_CELL = 3 * 3600  # seconds; a real model trains for most of an hour
 
 

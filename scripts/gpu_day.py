@@ -172,7 +172,7 @@ def gradients(result: dict) -> list[float]:
 
 
 def hour(step: Step) -> dict:
-    """Lesson 14's training as on a T4: SmolLM2 in fp32 for 70 steps or 5 minutes, in a T4's memory.
+    """Lesson 05's training as on a T4: SmolLM2 in fp32 for 70 steps or 5 minutes, in a T4's memory.
 
     A card with bf16 units is told that it has none.
     """

@@ -1,4 +1,4 @@
-"""The bench of lesson 09: its rows, what it counts in answers, and the rule that says who follows a place."""
+"""The bench of lesson 10: its rows, what it counts in answers, and the rule that says who follows a place."""
 
 import re
 

@@ -54,14 +54,14 @@ def tied(same):
 
 def trained_once(lesson: str, prediction: str) -> dict:
     """A learner's prediction, and a training run whose outcome is faked: only the format improves (06), the policy
-    names the first number (09), no completion adds digit by digit (10)."""
+    names the first number (10), no completion adds digit by digit (11)."""
     told, policy = {"PREDICTION": prediction}, lambda: "a policy"
     if lesson == "06":
         base, short = (SimpleNamespace(formed=[formed] * 20, sums=[False] * 20) for formed in (False, True))
         given = {"before": base, "sum_is_correct": lambda result: result.sums, "paired_change": paired_change}
         given |= {"evaluate": lambda *args, **how: short, "decoding": {}, "tokenizer": None, "test_rows": None}
         return told | given | {"short_run": policy}
-    if lesson == "09":
+    if lesson == "10":
         both = SimpleNamespace(right=[True, False]), SimpleNamespace(right=[False, True])  # asked, and swapped
         given = {"pairs": ((9, 1), (2, 8)), "tested": lambda *args: both, "evaluate": lambda *args, **how: None}
         return told | given | {"DECODING": {}, "tokenizer": None, "test_rows": None, "from_longer": policy}
@@ -117,8 +117,8 @@ WRONG = {
     "03.2 faster": ("03", 2, {"prediction": "faster", **two_runs(10)}),
     "03.2 the old weights again": ("03", 2, {"prediction": "as fast", **two_runs(1)}),
     "04.1 nothing breaks": ("04", 1, RUNS | {"mine": HEALTHY}),
-    "05.1 an interval up to 0 fell": (
-        "05",
+    "09.1 an interval up to 0 fell": (
+        "09",
         1,
         {"verdict": lambda low, high: "rose" if low > 0 else "fell" if high <= 0 else "no improvement shown"},
     ),
@@ -136,13 +136,13 @@ WRONG = {
         2,
         {"torch": torch, "pictured": PICTURED, "predicted": "worse", "without_std": print},
     ),
-    "09.1 the other place left out": ("09", 1, {"shortcut": shortcut}),
-    "09.2 predicted none": ("09", 2, trained_once("09", "none")),
-    "10.1 count": ("10", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
-    "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
-    "10.2 predicted yes": ("10", 2, trained_once("10", "yes")),
-    "12.1 abs": ("12", 1, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
-    "12.1 not below 0": ("12", 1, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
+    "10.1 the other place left out": ("10", 1, {"shortcut": shortcut}),
+    "10.2 predicted none": ("10", 2, trained_once("10", "none")),
+    "11.1 count": ("11", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
+    "11.1 rfind": ("11", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
+    "11.2 predicted yes": ("11", 2, trained_once("11", "yes")),
+    "13.1 abs": ("13", 1, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
+    "13.1 not below 0": ("13", 1, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
     "15.2 divided by what was solved": (
         "15",
         2,
@@ -163,12 +163,12 @@ RIGHT = {
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
     "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),
     "06.2 as it came out": ("06", 2, trained_once("06", " Format")),
-    "09.2 as it came out": ("09", 2, trained_once("09", "first")),
-    "10.2 as it came out": ("10", 2, trained_once("10", "No")),
+    "10.2 as it came out": ("10", 2, trained_once("10", "first")),
+    "11.2 as it came out": ("11", 2, trained_once("11", "No")),
 }
 
 
-@pytest.mark.parametrize(("lesson", "stub"), [("06", "short_run"), ("09", "from_longer"), ("10", "warned")])
+@pytest.mark.parametrize(("lesson", "stub"), [("06", "short_run"), ("10", "from_longer"), ("11", "warned")])
 def test_an_exercise_that_trains_waits_for_the_run_and_asks_for_a_prediction(lesson, stub, capsys):
     missing = trained_once(lesson, "")
     assert "Exercise 2: not attempted yet" in verdict(lesson, 2, capsys, **missing | {stub: lambda: None})

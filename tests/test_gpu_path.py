@@ -173,15 +173,15 @@ SMALL_RUN += ["--eval_rows", "10", "--eval_batch", "10"]
 
 def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path):
     few = [part for name, value in SMALL_LESSON.items() for part in ("-p", name, str(value))]
-    lesson = str(ROOT / "notebooks" / "14_real_model.ipynb")
+    lesson = str(ROOT / "notebooks" / "05_real_model.ipynb")
     said = ran(["-m", "grpo_utils", "run", lesson, *few], tmp_path, machines("t4"), 1800)
     assert "smollm2-135m-instruct, on Tesla T4, in float32" in said
     assert "this GPU has no bfloat16 support, so training stays in float32" in said  # of Unsloth's own trainer
     assert "entropy, first and last five steps: not logged" in said
-    assert (tmp_path / "outputs/lesson14/merged/model.safetensors").stat().st_size > 500e6  # fp32
+    assert (tmp_path / "outputs/lesson05/merged/model.safetensors").stat().st_size > 500e6  # fp32
 
 
-@pytest.mark.upgrade  # lesson 14 above trains the same model in the same way on every commit
+@pytest.mark.upgrade  # lesson 05 above trains the same model in the same way on every commit
 def test_make_real_trains_on_a_t4(real_model, machines, tmp_path):
     """The command starts train.py in a process of its own, so each Python process of the command has the card."""
     (tmp_path / "sitecustomize.py").write_text(

@@ -176,7 +176,7 @@ def test_a_lesson_has_it_once_and_only_three_install_more(lesson):
     source = (ROOT / "notebooks" / "source" / f"{lesson.stem}.py").read_text(encoding="utf-8")
     marks = [line for line in source.splitlines() if line in MARKS]
     assert len(cells) == len(marks) == 1
-    more = {"03_grpo_lora": "unsloth", "12_tools": "reasoning-gym", "14_real_model": "unsloth"}
+    more = {"03_grpo_lora": "unsloth", "13_tools": "reasoning-gym", "05_real_model": "unsloth"}
     assert MARKS[marks[0]] == more.get(lesson.stem, "")
     assert with_address(cells[0], ADDRESS) == expand(marks[0], ADDRESS)
 

@@ -1,176 +1,165 @@
-"""Lesson 10 as readers run it: the committed notebook, what its outputs show, and the other family."""
+"""Lesson 10 as readers run it: the committed notebook, and the same with other parameters."""
 
+import ast
 import re
+from statistics import fmean
 
+import bench_sft
 import pytest
+from benches import read_stored
 from course import ROOT
-from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
-
-from grpo_utils import check_exercise
+from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
-LESSON = ROOT / "notebooks" / "10_thinking.ipynb"
-RATE = r"^{} +([\d.]+) tokens, correct: ([\d.]+) \(([\d.]+) to ([\d.]+)\)"
-RUNS = ("untrained", "tolerant", "punished", "masked")
+LESSON = ROOT / "notebooks" / "10_sft_then_grpo.ipynb"
+RATE = r"(\d\.\d{3}) \((\d\.\d{3}) to (\d\.\d{3})\)"
 
 
-@pytest.fixture(scope="module")
-def curves(book) -> list[str]:
-    return [alt for alt in alt_texts(book) if alt.startswith("Curves over")]
+def rates(text: str, label: str) -> list[float]:
+    """The rates on all lines that start with ``label``, without their intervals."""
+    lines = re.findall(rf"^{re.escape(label)}.*$", text, re.MULTILINE)
+    return [float(rate) for line in lines for rate, *_ in re.findall(RATE, line)]
 
 
-def rates(name: str, printed: str) -> list[float]:
-    """The mean tokens of a run, its share of correct answers, and the interval; as printed last."""
-    return [float(number) for number in re.findall(RATE.format(name), printed, re.MULTILINE)[-1]]
+@briefly_and_in_full(STEPS=2)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
-def ends(key: str, run: str, alt: str) -> list[float]:
-    """The first and the last value of a curve, from the alt text of a figure."""
-    curves = re.search(rf"{key}: (.*?)(?:; |\.$)", alt)[1]
-    return [float(number) for number in re.search(rf"{run} ([\d.]+) to ([\d.]+)", curves).groups()]
+def test_grpo_alone_learns_nothing(printed):
+    assert re.search(r"^rewards: \[0\.0(, 0\.0){4}\]\ntied:    \[1\.0(, 1\.0){4}\]$", printed, re.MULTILINE)
+    assert "largest change of a weight: 0.0\n" in printed
+    base, *_ = rates(printed, "strict accuracy, sampled:")
+    assert base == 0
 
 
-def by_digit(name: str, printed: str) -> list[int]:
-    """How many completions of a run add digit by digit, and how many of these are correct; as printed last."""
-    pattern = rf"^{name} .*\n +(\d+) digit by digit, (\d+) correct$"
-    return [int(number) for number in re.findall(pattern, printed, re.MULTILINE)[-1]]
+def test_only_the_completion_and_its_end_are_trained_on(printed):
+    whole, trained = re.search(r"(\d+) tokens, trained on (\d+):\n", printed).groups()
+    assert 10 < int(trained) < int(whole)
+    assert re.search(r"'<reasoning>.*</answer><\|im_end\|>", printed)
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+def test_a_frozen_adapter_does_not_change_and_a_trainable_one_does(printed):
+    frozen, trainable = printed.split("is_trainable=False")[1].split("is_trainable=True")[:2]
+    changes = [float(re.search(r"change of a weight: (\S+)", part)[1]) for part in (frozen, trainable)]
+    assert changes[0] == 0 < changes[1]
+    assert "KL, by step: [0.0, 0.0, 0.0]" in frozen and "KL, by step: [0.0, 0.0, 0.0]" not in trainable
+    assert re.search(r"KL, by step: \[0\.0, ", trainable)
 
 
-def test_a_completion_that_is_cut_off_in_its_thought_has_no_answer(printed):
-    assert "whole: ('15 + 27 = 42', '<answer>42</answer>')\ncut off: None\n" in printed
+def test_trl_copied_the_sft_adapter_as_the_reference(printed):
+    assert "adapters: ['default', 'ref']\n" in printed
 
 
-def test_each_template_prefills_what_the_text_says_of_it(printed):
-    ends = r"^({})\n  by default   '(.*)'\n  thinking on  '(.*)'\n  thinking off '(.*)'$"
-    names = "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill"
-    nothing, turned_off, turned_on, always = (re.search(ends.format(n), printed, re.MULTILINE).groups() for n in names)
-    opened, closed = r"<think>\n", r"<think>\n\n</think>\n\n"
-    assert "think" not in nothing[1] + nothing[2] and nothing[3].endswith(closed)
-    assert turned_off[1].endswith(closed) and turned_off[2].endswith(opened) and turned_off[3].endswith(closed)
-    assert turned_on[1].endswith(opened) and turned_on[2].endswith(opened) and turned_on[3].endswith(closed)
-    assert always[1] == always[2] == always[3] and always[1].endswith(opened)
+def test_sft_makes_the_pass_rate_usable(printed):
+    after, formatted = rates(printed, "strict accuracy, sampled:")[1], rates(printed, "correctly formatted:")[0]
+    assert 0.2 < after < 0.8 and formatted > 0.9
 
 
-def test_trls_reward_scores_a_prefilled_thought_zero(printed):
-    sampled, with_tag = (float(n) for n in re.findall(r"^mean score .*: +([\d.]+)$", printed, re.MULTILINE))
-    assert sampled == 0 and with_tag > 0.5
+def test_grpo_doubles_the_accuracy_of_the_first_sft_run_to_the_guess_level(printed):
+    before, after = rates(printed, "strict accuracy ")
+    assert "Strict accuracy rose by" in printed and after > 1.5 * before and abs(after - 0.5) < 0.05
+    first, last = re.search(r"mean reward: (\S+) in the first 5 steps, (\S+) in the last", printed).groups()
+    assert float(last) > float(first)
 
 
-def test_the_preflight_finds_the_prefilled_tag(printed):
-    assert "error   prefilled_think: " in printed
+def test_grpo_names_the_first_number_and_more_sft_compares(printed):
+    found = re.findall(r"^(first SFT|GRPO|more SFT) +(\d+) +(\d+) +(\d+) +(\d+)$", printed, re.MULTILINE)
+    assert [name for name, *_ in found] == ["first SFT", "GRPO", "more SFT"]
+    sft, grpo, more = (dict(zip("cfsb", map(int, counts), strict=True)) for _, *counts in found)
+    assert grpo["f"] > 0.8 * 200 > 10 > grpo["s"] and sft["f"] > 2 * sft["s"]
+    assert more["b"] > 0.5 * 200 > 20 > grpo["b"] and 0.5 < more["f"] / more["s"] < 2
 
 
-def test_only_the_tolerant_reward_pays_all_three_shapes(printed):
-    lines = re.search(r"^strict  tolerant\n(.*?)\n\n", printed + "\n\n", re.MULTILINE | re.DOTALL)[1].splitlines()
-    assert [line.split()[:2] for line in lines] == [["1.0", "1.0"]] + [["0.0", "1.0"]] * 2 + [["0.0", "0.0"]] * 3
+def test_the_bars_of_grpo_change_their_color_with_the_order(book):
+    [alt] = [alt for alt in alt_texts(book) if alt.startswith("Which number each policy names")]
+    shares = re.findall(r"is (first|second), ([^:]+): the larger (\S+), the smaller (\S+), neither", alt)
+    larger = {(order, name): float(share) for order, name, share, _ in shares}
+    smaller = {(order, name): float(share) for order, name, _, share in shares}
+    assert larger["first", "GRPO"] > 0.8 > 0.1 > larger["second", "GRPO"] and smaller["second", "GRPO"] > 0.6
+    assert min(larger[order, "more SFT"] for order in ("first", "second")) > 0.5
 
 
-def test_only_the_tolerant_run_learns_and_its_completions_grow(printed, curves):
-    figure = curves[0]
-    learned, logged = (ends("rewards/tolerant_reward/mean", run, figure) for run in ("tolerant", "strict"))
-    assert learned[1] > 0.8 and max(logged) < 0.7
-    short, long = ends("completions/mean_length", "tolerant", figure)
-    assert long > short + 1
-    assert int(re.search(r"paid anything: (\d+) of 20", printed)[1]) < 10
+def test_the_accuracy_by_kind_shows_the_shortcut(printed):
+    found = dict(re.findall(r"^(first SFT|GRPO|more SFT) +(\{.*\})$", printed, re.MULTILINE))
+    apart = {}
+    for name, kinds in found.items():
+        by_kind = ast.literal_eval(kinds)
+        apart[name] = by_kind["larger first"] - by_kind["larger second"]
+    assert apart["GRPO"] > 0.9 and apart["first SFT"] > 0.2 > abs(apart["more SFT"])
 
 
-def test_the_tolerant_run_adds_digit_by_digit_because_that_earns_more(printed):
-    assert re.search(r"^change: .*: improved$", printed, re.MULTILINE)
-    digits, paid = by_digit("untrained", printed)
-    all_paid = int(re.search(r"^untrained .*, (\d+) of 200$", printed, re.MULTILINE)[1])
-    assert paid > 0.9 * digits and all_paid - paid < 0.5 * (200 - digits)
-    assert by_digit("tolerant", printed)[0] > digits + 100
-    _, after = re.search(r"before and after:\n(.*)\n(.*)\n", printed).groups()
-    assert "," in after
+def test_grpo_wins_where_worked_answers_are_wrong_and_never_carries(printed):
+    start, grpo, more = (rates(printed, label)[0] for label in ("after the first SFT", "then GRPO:", "or more SFT:"))
+    assert grpo > more > start
+    assert printed.split("or more SFT:")[1].count("Strict accuracy rose by") == 1
+    shown = re.findall(r"^Which number comes after (\d+)\? .*<answer>(\d+)</answer>$", printed, re.MULTILINE)
+    assert [int(answer) - int(number) for number, answer in shown] == [-1, 1]
+    carried, of = map(int, re.search(r"^carries after GRPO: (\d+) of (\d+) correct$", printed, re.MULTILINE).groups())
+    assert carried < 0.2 * of
 
 
-def test_a_limit_that_suits_the_untrained_model_truncates_the_trained_one(printed):
-    untrained, tolerant = re.search(r"^18 +(\d+)% +(\d+)%$", printed, re.MULTILINE).groups()
-    assert int(tolerant) > int(untrained) + 30
+# The tables of seeds are what the bench stored
+
+ROWS = read_stored(bench_sft.STORED)["rows"]
 
 
-def test_adding_with_a_carry_does_not_fit_the_tight_limit(printed):
-    shortest = re.findall(r"^shortest correct completion .*: (\d+) tokens$", printed, re.MULTILINE)
-    plain, carried = (int(count) for count in shortest)
-    assert plain <= 18 < carried
+def seeds_row(case: str) -> str:
+    """The mean accuracies of a case and the difference, as the lesson writes them."""
+    arms = (("SFT", 0), ("GRPO", bench_sft.STEP), ("SFT", bench_sft.STEP))
+    means = " | ".join(f"{fmean(bench_sft.at(ROWS, case, *arm)):.3f}" for arm in arms)
+    value, low, high = bench_sft.difference(ROWS, case, bench_sft.STEP)
+    return f"| {case.removeprefix('next, ')} | {means} | {value:+.3f} ({low:+.3f} to {high:+.3f}) |"
 
 
-def test_each_tight_run_is_worse_than_the_generous_one(printed):
-    for name in RUNS[2:]:
-        assert re.search(rf"^tolerant to {name}: .*: got worse$", printed, re.MULTILINE)
-        assert by_digit(name, printed)[0] < by_digit("tolerant", printed)[0] - 50
+def test_the_tables_of_the_lesson_are_what_is_stored(book):
+    text = "\n".join(cell.source for cell in book.cells)
+    cases = [case for case in bench_sft.CASES if bench_sft.CASES[case].task == bench_sft.NEXT]
+    assert [row for case in cases if (row := seeds_row(case)) not in text] == []
+    assert bench_sft.swaps(ROWS) in text
 
 
-def test_the_paired_test_tells_runs_apart_whose_intervals_overlap(printed):
-    (*_, high), (*_, low, _) = rates("punished", printed), rates("masked", printed)
-    assert low < high
-    verdicts = re.findall(r"^(\w+ to \w+): .*: ([a-z ]+)$", printed, re.MULTILINE)
-    assert verdicts[-1] == ("punished to masked", "improved")
+def shortcuts(case: str, arm: str, step: int) -> int:
+    return sum(counts.follows for counts in bench_sft.tested(ROWS, case, arm, step))
 
 
-def test_masking_keeps_the_truncated_completions_and_punishing_does_not(curves):
-    first, last = ends("completions/clipped_ratio", "punished", curves[1])
-    assert last < 0.1 < first
-    assert ends("completions/clipped_ratio", "masked", curves[1])[1] > 0.15
-    assert ends("completions/clipped_ratio", "tolerant", curves[1])[0] == 0
+def test_the_seeds_show_what_the_lesson_says_of_the_shortcut():
+    grpo, sft = ("GRPO", bench_sft.STEP), ("SFT", bench_sft.STEP)
+    cases = [case for case in bench_sft.CASES if bench_sft.CASES[case].task == bench_sft.LARGER]
+    assert [(shortcuts(case, *grpo), shortcuts(case, *sft)) for case in cases] == [(2, 0), (4, 0)]
+    assert shortcuts(cases[0], bench_sft.ARMS[2], bench_sft.STEP) == 1
+    ends = {}
+    for case in cases:
+        accuracies = (bench_sft.at(ROWS, case, *arm) for arm in (("SFT", 0), grpo))
+        assert all(start < end for start, end in zip(*accuracies, strict=True))
+        for start, end in zip(bench_sft.tested(ROWS, case, "SFT", 0), bench_sft.tested(ROWS, case, *grpo), strict=True):
+            most, least = max(start[:2]), min(start[:2])
+            kind = "mostly one" if most >= 4 * least else "between" if most > 1.5 * least else "balanced"
+            ends.setdefault(kind, []).append(end.follows)
+    assert ends["mostly one"] == [True] * 4 and ends["balanced"] == [False] * 3 and len(ends["between"]) == 3
 
 
-def by_count(prompt: str) -> bool:
-    return prompt.count("<think>") > prompt.count("</think>")
+def test_the_seeds_show_when_grpo_wins():
+    larger, _, correct, some_wrong, half_wrong, sort = (
+        bench_sft.difference(ROWS, case, bench_sft.STEP) for case in bench_sft.CASES
+    )
+    assert max(larger.high, correct.high) < 0 < min(some_wrong.low, half_wrong.low) and sort.covers_zero
+    carries = [
+        sum(bench_sft.at(ROWS, "next, 100 correct", *arm, "carries_right"))
+        for arm in (("SFT", 0), ("GRPO", bench_sft.STEP), ("SFT", bench_sft.STEP))
+    ]
+    assert carries == [5, 0, 47]
 
 
-def by_place(prompt: str) -> bool:
-    return prompt.rfind("<think>") > prompt.rfind("</think>")
+def test_a_balanced_start_ends_without_the_shortcut(printed):
+    solution = printed.split("Exercise 1, solution")[1]
+    counts = map(int, re.search(r"only larger first (\d+), only second (\d+), both (\d+)", solution).groups())
+    first, second, both = counts
+    assert both > max(first, second)
 
 
-def by_pattern(prompt: str) -> bool:
-    return bool(re.search(r"<think>\s*$", prompt))
-
-
-def by_the_end(prompt: str) -> bool:
-    return prompt.strip().endswith("<think>")
-
-
-@pytest.mark.parametrize("answer", [by_pattern, by_the_end])
-def test_exercise_1_accepts_every_correct_answer(answer, book):
-    given = defined_by(book, "ENDS = [")
-    assert check_exercise("Exercise 1", answer, given["ENDS"], given["HINTS"]) == "Exercise 1: correct."
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda prompt: "<think>" in prompt,
-        lambda prompt: prompt.endswith("<think>"),
-        lambda prompt: "<think>" in prompt and "</think>" not in prompt,
-        by_count,
-        by_place,
-    ],
-)
-def test_exercise_1_answers_a_wrong_solution_with_a_hint(wrong, book):
-    given = defined_by(book, "ENDS = [")
-    assert "Hint: " in check_exercise("Exercise 1", wrong, given["ENDS"], given["HINTS"])
-
-
-def test_a_warning_shortens_thoughts(printed):
-    mean, digits = re.search(r"^([\d.]+) tokens, (\d+) digit by digit$", printed, re.MULTILINE).groups()
-    assert float(mean) < rates("tolerant", printed)[0] and int(digits) < by_digit("tolerant", printed)[0] - 50
-
-
-@pytest.fixture(scope="module")
-def other_family(tmp_path_factory) -> str:
-    return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=2)
-
-
-def test_every_override_arrives(other_family):
-    assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
-    assert "<start_of_turn>model\\n<think>" in other_family
-    assert re.search(r"paid anything: \d of 2", other_family)
-
-
-def test_the_other_family_meets_the_same_fault(other_family):
-    assert re.search(r"what was sampled: +0\.00", other_family) and "error   prefilled_think" in other_family
+@pytest.mark.upgrade
+def test_the_other_family_takes_every_override(tmp_path):
+    shown = run_other_family(LESSON, tmp_path, STEPS=2)
+    assert re.search(r"tiny-gemma3.*\b2$", shown, re.MULTILINE)
+    assert "adapters: ['default', 'ref']" in shown and "largest change of a weight: 0.00000" in shown

@@ -1,134 +1,164 @@
-"""Lesson 11 as readers run it: the committed notebook, its judge, and the same with other parameters."""
+"""Lesson 11 as readers run it: the committed notebook, what its outputs show, and the other family."""
 
 import re
-from types import SimpleNamespace
 
-import numpy
 import pytest
 from course import ROOT
-from lessons import alt_texts, briefly_and_in_full, defined_by, run_other_family, run_with_nbval
-from tiny_trainer import tiny_trainer
+from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 
-from grpo_utils import load_rows
-from grpo_utils.models import model_path
-from grpo_utils.rewards import correctness_reward, is_strictly_right
+from grpo_utils import check_exercise
 
 pytestmark = pytest.mark.slow
-LESSON = ROOT / "notebooks" / "11_own_data_and_judge.ipynb"
-POLICIES = ["base", "judge alone", "small weight", "gated"]
-RATE = re.compile(rf"^({'|'.join(POLICIES)}): ([\d.]+) \(([\d.]+) to ([\d.]+)\), (\d+) of 200$", re.MULTILINE)
-PROMPT = [{"role": "user", "content": "What is 15 + 27?"}]
+LESSON = ROOT / "notebooks" / "11_thinking.ipynb"
+RATE = r"^{} +([\d.]+) tokens, correct: ([\d.]+) \(([\d.]+) to ([\d.]+)\)"
+RUNS = ("untrained", "tolerant", "punished", "masked")
 
 
 @pytest.fixture(scope="module")
-def rates(printed) -> dict[str, list[float]]:
-    """By policy: strict accuracy, its interval, and the number of correct answers."""
-    return {name: [float(number) for number in row] for name, *row in RATE.findall(printed)}
+def curves(book) -> list[str]:
+    return [alt for alt in alt_texts(book) if alt.startswith("Curves over")]
 
 
-@pytest.fixture
-def lesson(book) -> dict:
-    """What the cells of the advantages define."""
-    found = {"numpy": numpy}
-    for line in ("CORRECT = ", "gated = 2"):
-        found |= defined_by(book, line, **found)
-    return found
+def rates(name: str, printed: str) -> list[float]:
+    """The mean tokens of a run, its share of correct answers, and the interval; as printed last."""
+    return [float(number) for number in re.findall(RATE.format(name), printed, re.MULTILINE)[-1]]
 
 
-def number(pattern: str, text: str) -> str:
-    """The only number that a pattern finds."""
-    [found] = re.findall(pattern, text, re.MULTILINE)
-    return found
+def ends(key: str, run: str, alt: str) -> list[float]:
+    """The first and the last value of a curve, from the alt text of a figure."""
+    curves = re.search(rf"{key}: (.*?)(?:; |\.$)", alt)[1]
+    return [float(number) for number in re.search(rf"{run} ([\d.]+) to ([\d.]+)", curves).groups()]
 
 
-@briefly_and_in_full(STEPS=2)
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
-    run_with_nbval(LESSON, tmp_path, **parameters)
+def by_digit(name: str, printed: str) -> list[int]:
+    """How many completions of a run add digit by digit, and how many of these are correct; as printed last."""
+    pattern = rf"^{name} .*\n +(\d+) digit by digit, (\d+) correct$"
+    return [int(number) for number in re.findall(pattern, printed, re.MULTILINE)[-1]]
 
 
-def test_similarity_and_keywords_pay_for_wrong_answers(printed):
-    similar = number(r"^Austria +Australia +([\d.]+)", printed)
-    assert float(number(r"^42\.0 +42 +([\d.]+)", printed)) < float(similar)
-    assert re.search(r"^Rome, Paris or Oslo +Paris +[\d.]+ +1 +0\.0 +0\.0$", printed, re.MULTILINE)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    run_with_nbval(LESSON, tmp_path)
 
 
-def test_the_reward_model_judges_the_style(printed):
-    shares = {name: number(rf"^{name} +([\d.]+)$", printed) for name in ("held_out", "same_style", "sentence")}
-    assert float(shares["held_out"]) > 0.85 and float(shares["same_style"]) < 0.65
-    assert float(shares["sentence"]) < 0.1
-    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) with all tags in both answers", printed, re.MULTILINE)
-    assert int(same) < 0.1 * int(pairs)
+def test_a_completion_that_is_cut_off_in_its_thought_has_no_answer(printed):
+    assert "whole: ('15 + 27 = 42', '<answer>42</answer>')\ncut off: None\n" in printed
 
 
-def test_the_judge_alone_is_hacked(book, printed, rates):
-    assert "Strict accuracy FELL" in printed and rates["judge alone"][0] < rates["base"][0] - 0.1
-    [alt] = [alt for alt in alt_texts(book) if "judge alone" in alt]
-    rewards = re.search(r"judge alone: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)
-    first, last, _, end = (float(value) for value in rewards.groups())
-    best = float(number(r"^highest truth in the run on the judge alone: ([\d.]+)$", printed))
-    assert last > first and best > 0.8 > 0.4 > end
-    asked, answer = re.search(
-        r"^What is (.*)\?\nbase: .*\n.*\njudge alone: .*\n  (.*)$", printed, re.MULTILINE
-    ).groups()
-    gold = sum(int(part) for part in asked.split(" + "))
-    assert not is_strictly_right(answer, str(gold))
+def test_each_template_prefills_what_the_text_says_of_it(printed):
+    ends = r"^({})\n  by default   '(.*)'\n  thinking on  '(.*)'\n  thinking off '(.*)'$"
+    names = "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill"
+    nothing, turned_off, turned_on, always = (re.search(ends.format(n), printed, re.MULTILINE).groups() for n in names)
+    opened, closed = r"<think>\n", r"<think>\n\n</think>\n\n"
+    assert "think" not in nothing[1] + nothing[2] and nothing[3].endswith(closed)
+    assert turned_off[1].endswith(closed) and turned_off[2].endswith(opened) and turned_off[3].endswith(closed)
+    assert turned_on[1].endswith(opened) and turned_on[2].endswith(opened) and turned_on[3].endswith(closed)
+    assert always[1] == always[2] == always[3] and always[1].endswith(opened)
 
 
-def test_a_rule_next_to_the_judge_prevents_the_hack(rates):
-    assert list(rates) == POLICIES
-    assert min(rates["small weight"][0], rates["gated"][0]) > rates["base"][0] + 0.3
+def test_trls_reward_scores_a_prefilled_thought_zero(printed):
+    sampled, with_tag = (float(n) for n in re.findall(r"^mean score .*: +([\d.]+)$", printed, re.MULTILINE))
+    assert sampled == 0 and with_tag > 0.5
 
 
-def test_the_gate_makes_no_difference_where_groups_are_rarely_all_wrong(printed):
-    assert re.search(r"^small weight to gated: No improvement shown", printed, re.MULTILINE)
+def test_the_preflight_finds_the_prefilled_tag(printed):
+    assert "error   prefilled_think: " in printed
 
 
-def test_the_rule_ties_in_most_groups_in_the_end(book):
-    [alt] = [alt for alt in alt_texts(book) if "all_correct" in alt]
-    wrong, correct = re.findall(r"small weight ([\d.]+) to ([\d.]+)", alt)
-    assert float(correct[1]) > 0.5 > float(correct[0]) and float(wrong[1]) < 0.2
+def test_only_the_tolerant_reward_pays_all_three_shapes(printed):
+    lines = re.search(r"^strict  tolerant\n(.*?)\n\n", printed + "\n\n", re.MULTILINE | re.DOTALL)[1].splitlines()
+    assert [line.split()[:2] for line in lines] == [["1.0", "1.0"]] + [["0.0", "1.0"]] * 2 + [["0.0", "0.0"]] * 3
 
 
-def largest(lesson: dict, name: str, scale: str) -> list[float]:
-    """The largest advantage of each of the three groups: mixed, all correct, all wrong."""
-    return lesson["advantages"](lesson[name], scale).max(axis=1).round(2).tolist()
+def test_only_the_tolerant_run_learns_and_its_completions_grow(printed, curves):
+    figure = curves[0]
+    learned, logged = (ends("rewards/tolerant_reward/mean", run, figure) for run in ("tolerant", "strict"))
+    assert learned[1] > 0.8 and max(logged) < 0.7
+    short, long = ends("completions/mean_length", "tolerant", figure)
+    assert long > short + 1
+    assert int(re.search(r"paid anything: (\d+) of 20", printed)[1]) < 10
 
 
-def test_a_small_weight_bounds_the_judge_only_without_division_by_the_group(lesson):
-    assert largest(lesson, "weighted", "group") == [0.91, 0.86, 0.86]
-    assert largest(lesson, "weighted", "none") == [1.05, 0.05, 0.05]
+def test_the_tolerant_run_adds_digit_by_digit_because_that_earns_more(printed):
+    assert re.search(r"^change: .*: improved$", printed, re.MULTILINE)
+    digits, paid = by_digit("untrained", printed)
+    all_paid = int(re.search(r"^untrained .*, (\d+) of 200$", printed, re.MULTILINE)[1])
+    assert paid > 0.9 * digits and all_paid - paid < 0.5 * (200 - digits)
+    assert by_digit("tolerant", printed)[0] > digits + 100
+    _, after = re.search(r"before and after:\n(.*)\n(.*)\n", printed).groups()
+    assert "," in after
 
 
-def test_a_gate_bounds_the_judge_only_where_all_answers_are_wrong(lesson):
-    assert largest(lesson, "gated", "group") == [0.9, 0.86, 0.0]
-    assert largest(lesson, "gated", "none")[1:] == [0.05, 0.0] and largest(lesson, "gated", "batch")[1:] == [0.04, 0.0]
+def test_a_limit_that_suits_the_untrained_model_truncates_the_trained_one(printed):
+    untrained, tolerant = re.search(r"^18 +(\d+)% +(\d+)%$", printed, re.MULTILINE).groups()
+    assert int(tolerant) > int(untrained) + 30
 
 
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_the_advantages_are_trls(lesson, tmp_path, scale):
-    def totals(completions, **kwargs):
-        return lesson["weighted"].flatten().tolist()
-
-    sizes = dict(num_generations=4, per_device_train_batch_size=12, max_steps=1)
-    rows = load_rows("addition", "train", 3)
-    trainer = tiny_trainer(tmp_path, [totals], rows, scale_rewards=scale, reward_weights=[1.0], **sizes)
-    trainer.model.train()
-    batch = trainer._generate_and_score_completions([row for row in rows for _ in range(4)])
-    ours = lesson["advantages"](lesson["weighted"], scale).flatten()
-    assert batch["advantages"].tolist() == pytest.approx(ours, abs=1e-4)
+def test_adding_with_a_carry_does_not_fit_the_tight_limit(printed):
+    shortest = re.findall(r"^shortest correct completion .*: (\d+) tokens$", printed, re.MULTILINE)
+    plain, carried = (int(count) for count in shortest)
+    assert plain <= 18 < carried
 
 
-def test_a_gated_judge_pays_only_for_correct_answers(book):
-    """The reward model gives every answer the score 0, and the sigmoid of 0 is a half."""
-    import torch
-    from transformers import AutoTokenizer
+def test_each_tight_run_is_worse_than_the_generous_one(printed):
+    for name in RUNS[2:]:
+        assert re.search(rf"^tolerant to {name}: .*: got worse$", printed, re.MULTILINE)
+        assert by_digit(name, printed)[0] < by_digit("tolerant", printed)[0] - 50
 
-    teacher = SimpleNamespace(model=lambda input_ids, **kw: SimpleNamespace(logits=torch.zeros(len(input_ids), 1)))
-    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
-    given = dict(teacher=teacher, tokenizer=tokenizer, correctness_reward=correctness_reward)
-    reward = defined_by(book, "def judged_if_correct(", **given)["judged_if_correct"]
-    answers = [[{"role": "assistant", "content": f"<answer>{number}</answer>"}] for number in (42, 52)]
-    assert reward([PROMPT] * 2, answers, ["42"] * 2) == [0.5, 0.0]
+
+def test_the_paired_test_tells_runs_apart_whose_intervals_overlap(printed):
+    (*_, high), (*_, low, _) = rates("punished", printed), rates("masked", printed)
+    assert low < high
+    verdicts = re.findall(r"^(\w+ to \w+): .*: ([a-z ]+)$", printed, re.MULTILINE)
+    assert verdicts[-1] == ("punished to masked", "improved")
+
+
+def test_masking_keeps_the_truncated_completions_and_punishing_does_not(curves):
+    first, last = ends("completions/clipped_ratio", "punished", curves[1])
+    assert last < 0.1 < first
+    assert ends("completions/clipped_ratio", "masked", curves[1])[1] > 0.15
+    assert ends("completions/clipped_ratio", "tolerant", curves[1])[0] == 0
+
+
+def by_count(prompt: str) -> bool:
+    return prompt.count("<think>") > prompt.count("</think>")
+
+
+def by_place(prompt: str) -> bool:
+    return prompt.rfind("<think>") > prompt.rfind("</think>")
+
+
+def by_pattern(prompt: str) -> bool:
+    return bool(re.search(r"<think>\s*$", prompt))
+
+
+def by_the_end(prompt: str) -> bool:
+    return prompt.strip().endswith("<think>")
+
+
+@pytest.mark.parametrize("answer", [by_pattern, by_the_end])
+def test_exercise_1_accepts_every_correct_answer(answer, book):
+    given = defined_by(book, "ENDS = [")
+    assert check_exercise("Exercise 1", answer, given["ENDS"], given["HINTS"]) == "Exercise 1: correct."
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda prompt: "<think>" in prompt,
+        lambda prompt: prompt.endswith("<think>"),
+        lambda prompt: "<think>" in prompt and "</think>" not in prompt,
+        by_count,
+        by_place,
+    ],
+)
+def test_exercise_1_answers_a_wrong_solution_with_a_hint(wrong, book):
+    given = defined_by(book, "ENDS = [")
+    assert "Hint: " in check_exercise("Exercise 1", wrong, given["ENDS"], given["HINTS"])
+
+
+def test_a_warning_shortens_thoughts(printed):
+    mean, digits = re.search(r"^([\d.]+) tokens, (\d+) digit by digit$", printed, re.MULTILINE).groups()
+    assert float(mean) < rates("tolerant", printed)[0] and int(digits) < by_digit("tolerant", printed)[0] - 50
 
 
 @pytest.fixture(scope="module")
@@ -138,4 +168,9 @@ def other_family(tmp_path_factory) -> str:
 
 def test_every_override_arrives(other_family):
     assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
-    assert len(RATE.findall(other_family)) == 4
+    assert "<start_of_turn>model\\n<think>" in other_family
+    assert re.search(r"paid anything: \d of 2", other_family)
+
+
+def test_the_other_family_meets_the_same_fault(other_family):
+    assert re.search(r"what was sampled: +0\.00", other_family) and "error   prefilled_think" in other_family

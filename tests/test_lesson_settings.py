@@ -22,10 +22,10 @@ LESSONS = {
     "00_start": ("config = GRPOConfig(", "config", set()),
     "02_rewards": ("def settings(", "settings", set()),
     "04_reading_a_run": ("BASE = dict(", "BASE", {"lr_scheduler_type"}),
-    "05_stages": ("SHARED = dict(", "SHARED", {"lr_scheduler_type", "save_strategy"}),
+    "09_stages": ("SHARED = dict(", "SHARED", {"lr_scheduler_type", "save_strategy"}),
     "06_evaluation": ("SETTINGS = dict(", "SETTINGS", set()),
-    "11_own_data_and_judge": ("GRPO = dict(", "GRPO", {"optim"}),  # TRL's own, the fused form of the same optimizer
-    "12_tools": (
+    "12_own_data_and_judge": ("GRPO = dict(", "GRPO", {"optim"}),  # TRL's own, the fused form of the same optimizer
+    "13_tools": (
         "SETTINGS = dict(",
         "SETTINGS",
         {"max_completion_length", "max_tool_calling_iterations", "num_generations_eval"},

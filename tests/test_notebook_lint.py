@@ -144,7 +144,7 @@ def test_one_cell_installs_and_the_setup_is_one_call(book):
 
 def test_only_the_lessons_that_train_with_unsloth_name_it(book):
     named = any("unsloth" in cell.source for cell in code(book))
-    assert named == (book.metadata["name"] in ("03_grpo_lora", "14_real_model"))
+    assert named == (book.metadata["name"] in ("03_grpo_lora", "05_real_model"))
 
 
 def test_each_folded_text_ends(book):

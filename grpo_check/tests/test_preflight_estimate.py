@@ -184,7 +184,7 @@ def test_the_page_shows_what_the_formulas_say_of_gpus():
 
 PAGE = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
 GSM8K = {"prompt_tokens": T4.max_prompt_length, "completion_tokens": T4.max_completion_length, "optim": T4.optim}
-ORDERS = {"prompt_tokens": 90, "completion_tokens": 64}  # lesson 14's
+ORDERS = {"prompt_tokens": 90, "completion_tokens": 64}  # lesson 05's
 GEMMA = T4.models["gemma"]
 #: The columns of the page's table of one step: a model, and how it trains on a T4.
 ON_A_T4 = [
@@ -269,11 +269,11 @@ def test_the_sum_of_lesson_03_on_a_t4_adds_up():
 
 
 def test_the_sum_of_lesson_14_on_a_t4_adds_up_to_what_is_told():
-    rows = ("install, fetch", "samples,", "compile", "70 steps", "merge and", "lesson 14 in all")
+    rows = ("install, fetch", "samples,", "compile", "70 steps", "merge and", "lesson 05 in all")
     for column in (0, 1):
         *parts, total = [int(cells(row)[column]) for row in rows]
         assert sum(parts) == total
-    low, high = map(int, cells("first [lesson 14]")[-1].split(" minutes")[0].split(" to "))
+    low, high = map(int, cells("first [lesson 05]")[-1].split(" minutes")[0].split(" to "))
     assert abs(int(cells(rows[-1])[0]) - low) <= 1 and abs(int(cells(rows[-1])[1]) - high) <= 1
 
 

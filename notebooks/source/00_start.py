@@ -289,7 +289,7 @@ show(
 # | facts that the model should know | RAG |
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
-# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer ([lesson 14](14_real_model.ipynb)); otherwise [SFT, then GRPO](09_sft_then_grpo.ipynb) |
+# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer ([lesson 05](05_real_model.ipynb)); otherwise [SFT, then GRPO](10_sft_then_grpo.ipynb) |
 # | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**
@@ -308,7 +308,7 @@ show(
 #
 # - The lessons follow each other, and [01](01_dataset.ipynb) is next. If your time is short, do [02](02_rewards.ipynb),
 #   [03](03_grpo_lora.ipynb) and [06](06_evaluation.ipynb).
-# - With a free T4 and an hour, open [lesson 14](14_real_model.ipynb), which trains a real language model, and then
+# - With a free T4 and an hour, open [lesson 05](05_real_model.ipynb), which trains a real language model, and then
 #   [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)).
 #   Only these two use a GPU.
 # - On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions.

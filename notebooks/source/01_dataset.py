@@ -301,7 +301,7 @@ print(report)
 # ## 7. Try the reward on your answers
 #
 # A gold answer that no completion can match wastes its prompt. So score a perfect completion for every row. (For answers in
-# words, see [Rewards](../docs/rewards.md); for those that no rule can check, see [lesson 11](11_own_data_and_judge.ipynb).)
+# words, see [Rewards](../docs/rewards.md); for those that no rule can check, see [lesson 12](12_own_data_and_judge.ipynb).)
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import correctness_reward

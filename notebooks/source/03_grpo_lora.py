@@ -11,7 +11,7 @@
 # `transformers`.
 #
 # You need Python and the idea of [lesson 00](00_start.ipynb). On a free T4, this lesson trains Qwen2.5-1.5B in [40 to 50
-# minutes, estimated](../docs/gpu.md); run the shorter [lesson 14](14_real_model.ipynb) first.
+# minutes, estimated](../docs/gpu.md); run the shorter [lesson 05](05_real_model.ipynb) first.
 #
 # Your time: 60–65 minutes with exercises. *Run All* takes about 1 to 4 minutes on a CPU, and 1.6 GB of memory.
 #
@@ -356,7 +356,7 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 #
 # | the completions are | do this |
 # |---|---|
-# | all wrong, and never in the format | give partial credit for what has to come first, or train on a few example answers before GRPO ([lesson 09](09_sft_then_grpo.ipynb)) |
+# | all wrong, and never in the format | give partial credit for what has to come first, or train on a few example answers before GRPO ([lesson 10](10_sft_then_grpo.ipynb)) |
 # | all wrong, but in the format | use easier rows, or train on example answers first |
 # | all correct | use harder rows |
 # | all cut off before the answer | raise `max_completion_length` |
@@ -529,7 +529,7 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 #
 # **Evaluate the model that you release, not the policy that it came from.**
 #
-# [Lesson 14](14_real_model.ipynb) makes the same calls with a real model, and [On a GPU](../docs/gpu.md) says what to expect
+# [Lesson 05](05_real_model.ipynb) makes the same calls with a real model, and [On a GPU](../docs/gpu.md) says what to expect
 # from Qwen and Gemma. To start a project, copy the template [minimal](../templates/minimal/README.md), which has all calls
 # in one file: `python -m grpo_utils new minimal my-project`.
 #

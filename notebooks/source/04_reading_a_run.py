@@ -475,7 +475,7 @@ print(check_exercise("Exercise 1", broke, [((), "none")], STRONGER))
 # does not rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed numbers are
 # final reward means.
 #
-# Try both before you unfold the solutions. Next is [lesson 05](05_stages.ipynb).
+# Try both before you unfold the solutions. Next is [lesson 09](09_stages.ipynb).
 
 
 # %%

@@ -705,7 +705,7 @@ print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
 #
 # Exercise 2: the adapter is the same to the last bit, and every step logged the old rate. A resumed run takes the learning
 # rate from the checkpoint: the optimizer and the schedule bring their own. To change it, start a new stage from the adapter
-# ([lesson 05](05_stages.ipynb)).
+# ([lesson 09](09_stages.ipynb)).
 # </details>
 
 

@@ -10,7 +10,7 @@
 # You will be able to decide whether a model should learn from a reward, from the answers of a better model, or from that
 # model's opinion of every token.
 #
-# Read [lesson 03](03_grpo_lora.ipynb) first. [Lesson 09](09_sft_then_grpo.ipynb) explains SFT.
+# Read [lesson 03](03_grpo_lora.ipynb) first. [Lesson 10](10_sft_then_grpo.ipynb) explains SFT.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.0 GB of memory.
 #
@@ -53,7 +53,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 # | on-policy distillation | the student | the teacher, token by token | the teacher's probabilities |
 # | GRPO | the student | a program, once per completion | a reward, and some correct answers |
 #
-# *On-policy* means that the student learns from its own completions ([lesson 13](13_when_the_log_lies.ipynb)). GRPO does this too.
+# *On-policy* means that the student learns from its own completions ([lesson 14](14_when_the_log_lies.ipynb)). GRPO does this too.
 # The two methods differ in how much a completion teaches: with GRPO, one number rates all tokens of a completion
 # together, while a teacher rates each token.
 #
@@ -550,7 +550,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # - Precision: `DistillationConfig` turns bf16 on unless you set `fp16=True`. A T4 has no bf16 units.
 # - Learning rate: the default is 1e-6. Compare rates for every method, at the step at which you compare.
 # - Thinking: pass `chat_template_kwargs={"enable_thinking": False}`, or set a limit that is long enough for a
-#   thought ([lesson 10](10_thinking.ipynb)).
+#   thought ([lesson 11](11_thinking.ipynb)).
 #
 # ## 12. Cheat sheet
 #

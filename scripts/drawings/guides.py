@@ -11,21 +11,21 @@ LESSONS = {
     "02 Rewards": "55–65",
     "03 GRPO with a 4-bit LoRA": "60–65",
     "04 Reading a run": "55–65",
-    "05 Stages": "45–55",
+    "05 A real model": "50–60",
     "06 Did it get better?": "60–70",
     "07 Export": "50–60",
     "08 GRPO by hand": "60–75",
-    "09 SFT, then GRPO": "55–65",
-    "10 Tags, templates and limits": "55–65",
-    "11 Own data and a judge": "60–70",
-    "12 Tools and turns": "60–70",
-    "13 When the log lies": "55–65",
-    "14 A real model": "50–60",
+    "09 Stages": "45–55",
+    "10 SFT, then GRPO": "55–65",
+    "11 Tags, templates and limits": "55–65",
+    "12 Own data and a judge": "60–70",
+    "13 Tools and turns": "60–70",
+    "14 When the log lies": "55–65",
     "15 Controls and leaks": "55–65",
     "16 Distill or reinforce?": "55–65",
 }
 #: The first of the lessons that follow the core in any order.
-FURTHER = "09"
+FURTHER = "10"
 #: The lessons for a reader in a hurry, and the one to add next.
 SHORT, NEXT = ("00", "02", "03", "06"), "04"
 #: What to look for in the first twenty steps, the verdicts of ``grpo_check health`` that it leads to, and the fix.
@@ -106,7 +106,7 @@ def path() -> Drawn:
     further = [name for name in LESSONS if name >= FURTHER]
     hours = " to ".join(f"{sum(ends) / 60:.0f}" for ends in zip(*map(_ends, LESSONS.values()), strict=True))
     return sheet.figure, (
-        f"Nine core lessons in order, with the minutes that you need for them, exercises included: {_listed(core)}. "
+        f"The {len(core)} core lessons in order, with the minutes that you need for them, exercises included: {_listed(core)}. "
         f"Then further lessons in any order: {_listed(further)}. They take {hours} hours in all. The short path is "
         f"lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )

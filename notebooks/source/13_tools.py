@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 12 · Tools and several turns
+# # 13 · Tools and several turns
 #
 # With a calculator, our trained model solves {{sum(scores["outcome"]):.0f}} of 200 problems. We add a second tool that does
 # exactly the same. Now it solves {{sum(solved):.0f}}.
@@ -473,7 +473,7 @@ except ConnectionError as error:
 #
 # | symptom | check | fix |
 # |---|---|---|
-# | no calls at all | Does the printed prompt list the tools? Does the base model ever call? | choose a model and template that support tools, or start with SFT (lesson 09) |
+# | no calls at all | Does the printed prompt list the tools? Does the base model ever call? | choose a model and template that support tools, or start with SFT (lesson 10) |
 # | calls fall to zero | Does an answer without a call pay as much? | raise the weight of the outcome, lower the cost |
 # | more and more calls | Does each call add to the reward? | reward the share of calls that worked |
 # | reward rises, answers do not improve | Does the reward read the tool's text? | read the last turn and the environment's record |

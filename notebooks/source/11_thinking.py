@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 10 · Tags, templates and limits
+# # 11 · Tags, templates and limits
 #
 # {{sum(with_tag):.0f}} of 200 completions have the right form. TRL's format reward pays 0 for every one.
 #
@@ -505,7 +505,7 @@ for old, new in PAIRS:
 # %% [markdown]
 # Raise the limit if you can. If you cannot, compare masking and punishing with several seeds: masking does not push long
 # thoughts down, but it cannot reinforce them either. The loss can change lengths, too: `loss_type="grpo"` favors short
-# correct answers ([lesson 13](13_when_the_log_lies.ipynb)).
+# correct answers ([lesson 14](14_when_the_log_lies.ipynb)).
 #
 # <details><summary>Evidence</summary>
 #

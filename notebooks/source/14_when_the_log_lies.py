@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 13 · When the log lies
+# # 14 · When the log lies
 #
 # The log of this run ends at {{last["stale"]:.0%}} correct answers. The model that you would save gets
 # {{results["stale"].accuracy.value:.0%}} right; before training, it was {{results["before"].accuracy.value:.0%}}.
@@ -476,7 +476,7 @@ show(
 # earlier format reward. Each loss may have its own best rate. [Four updates per batch](../docs/results.md#four-updates-per-batch):
 # five seeds, the best of three rates for each. Unsloth's default is `"dapo"` too, but if you pass it explicitly, it also sets
 # `epsilon_high=0.28` and `mask_truncated_completions=True` (read in Unsloth 2026.10.9). [More
-# losses](../docs/map.md#losses-that-lesson-13-leaves-out).
+# losses](../docs/map.md#losses-that-lesson-14-leaves-out).
 # </details>
 #
 # ## 8. Cheat sheet

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 09 · SFT, then GRPO
+# # 10 · SFT, then GRPO
 #
 # GRPO doubles this model's correct answers, from {{after_sft.accuracy.hits}} to {{after_grpo.accuracy.hits}} of 200. Swap the two numbers
 # in each question, and only {{counts["GRPO"][2]}} of the 200 pairs are answered correctly both ways.
@@ -653,7 +653,7 @@ print(check_exercise("Exercise 1", shortcut, CASES, HINTS))
 # more SFT. Predict which shortcut GRPO takes from there, and write it into `PREDICTION`. Then train `longer` with GRPO on
 # `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (one to two minutes in all).
 #
-# **Try both before you unfold the solutions.** Next, [lesson 10](10_thinking.ipynb) is about prefilled tags and length limits.
+# **Try both before you unfold the solutions.** Next, [lesson 11](11_thinking.ipynb) is about prefilled tags and length limits.
 
 # %%
 PREDICTION = ""  # "first", "second" or "none"

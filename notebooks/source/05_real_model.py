@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 14 · A real model
+# # 05 · A real model
 #
 # Untrained, SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it
 # gets {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO and without examples, it gets 187 right:
@@ -47,7 +47,7 @@ PROMPTS: int = 8  # prompts per step, an even number; each has a group of 4
 TOKENS: int = 64  # longest completion; a correct answer takes about 35
 EVAL_ROWS: int = 200  # held-out prompts
 SEED: int = 0  # seeds all randomness
-OUTPUT_DIR: str = "outputs/lesson14"  # merged model
+OUTPUT_DIR: str = "outputs/lesson05"  # merged model
 
 # %% [markdown]
 # `setup_real` fetches the model once, and chooses the machine and the number format: the GPU if there is one, and 16-bit
@@ -696,13 +696,13 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #
 # - If you have gold answers, try supervised fine-tuning (SFT) first. With 200 of them, it reached 0.98 on 400 held-out
 #   prompts, and GRPO 0.94 (one seed each, [the table](../docs/results.md#what-grpo-adds-to-what-is-free)). GRPO needs only a
-#   check of the answer. [Lesson 09](09_sft_then_grpo.ipynb) has tasks on which either was ahead.
+#   check of the answer. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either was ahead.
 # - If you only need valid JSON, do not train. Try examples in the prompt and a server that restricts the output to a
 #   schema.
 # - One seed shows that this works, not how reliably. The [results](../docs/results.md#a-real-model-on-a-cpu) have three.
 # - The task is easy. The model reads five facts in generated sentences and writes them down. It did not learn to reason.
 # - The numbers do not carry over to Qwen. Check its tokens as in section 2, and run `pilot` first: it may already solve
-#   the task. The template structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-14s-task-with-qwen).
+#   the task. The template structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
 #
 # ## 13. Cheat sheet
 #

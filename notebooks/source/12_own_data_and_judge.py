@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 11 · A judge as a reward
+# # 12 · A judge as a reward
 #
 # This judge put all of its 40 held-out pairs of answers in the right order. Then we trained a model to please it, and the judge's
 # mean score rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}} (on its own scale; higher is better).

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 05 · Train in stages
+# # 09 · Train in stages
 #
 # The first stage pays nothing for a correct answer. Correct answers still rise from {{before.accuracy.hits}} to
 # {{formed.accuracy.hits}} of {{formed.n}}.
@@ -281,7 +281,7 @@ show_changes(changes, "Two stages minus one stage")
 #
 # | plan | what it is for | how to build it |
 # |---|---|---|
-# | examples first, then GRPO | a model that is never correct: all completions of a group earn the same, so nothing is learned | train on worked answers (SFT), and continue the same adapter with GRPO ([lesson 09](09_sft_then_grpo.ipynb)) |
+# | examples first, then GRPO | a model that is never correct: all completions of a group earn the same, so nothing is learned | train on worked answers (SFT), and continue the same adapter with GRPO ([lesson 10](10_sft_then_grpo.ipynb)) |
 # | easy rows first, a *curriculum* | hard rows, on which all groups are tied at first | give each stage its own `train_dataset`, and [measure which rows can teach](../grpo_check/docs/pilot.md) before each |
 # | a low length limit first | long answers, which take most of the time | raise `max_completion_length` in later stages, as DeepScaleR did from 8K to 16K and 24K tokens |
 #
@@ -412,7 +412,7 @@ print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 # verdict, compared with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in both
 # variables below.
 #
-# **Try both before you unfold the solutions below.** Next, [lesson 06](06_evaluation.ipynb) explains the tests of section 4.
+# **Try both before you unfold the solutions below.** [Lesson 06](06_evaluation.ipynb) explains the tests of section 4.
 # *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula, and *FastCuRL* (arXiv 2503.17287)
 # is about limits that grow from stage to stage.
 
