@@ -156,8 +156,8 @@ bench-distill:   ## distillation, SFT and GRPO in docs/results.md, 4 seeds, abou
 bench-real:      ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
 bench-real-controls: ## the true rewards and two controls on SmolLM2, 3 seeds, in docs/results.md; a GPU helps; run it again to continue
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
-bench-free:      ## "What GRPO adds to what is free" in docs/results.md: a day or more without fast bf16; stop and start again as you like
-bench-checked:   ## pilots of tasks that a program checks, in docs/results.md, about 25 minutes on two idle cores (estimated); run it again to continue
+bench-free:      ## docs/what-to-try-first.md: a day or more without fast bf16; stop and start again as you like
+bench-checked:   ## pilots of tasks that a program checks, in docs/what-to-try-first.md, hours without fast bf16; run it again to continue
 bench-estimate:  ## the figures of grpo_check/docs/preflight.md, about 4 minutes
 bench-checkpoint: ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
 bench-attack:    ## what grpo_check/docs/attack.md says it finds, 5 minutes per reward; stop and start again as you like

@@ -419,7 +419,7 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 # %% [markdown]
 # With three examples in the prompt, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and
 # without them {{sum(before["greedy"])}}. So examples give most of the gain. They show more than the JSON form: a decoder that
-# forces the right keys, without examples, gets [0.02 on 400 prompts](../docs/results.md#what-grpo-adds-to-what-is-free). They
+# forces the right keys, without examples, gets [0.02 on 400 prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). They
 # also show what belongs in each field, such as `whistles` and not `12 whistles`. Their price: every later prompt is about
 # five times as long, and somebody has to write them.
 #
@@ -601,14 +601,14 @@ for kind in ("known sentence", "new sentence"):
 # Here, greedy accuracy went from {{fmean(before["greedy"]):.3f}} to {{fmean(after["greedy"]):.3f}}. With three
 # examples in its prompt, the untrained model reached {{fmean(few_shot):.3f}}. Over that free alternative, training added
 # {{over_examples.estimate.signed()}}, and the trained model needs no examples. Eight examples [were better than
-# three](../docs/results.md#what-grpo-adds-to-what-is-free), so over those it adds less.
+# three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), so over those it adds less.
 #
 # Sampled accuracy went from {{fmean(before["sampled, some"]):.3f}} to {{fmean(after["sampled, some"]):.3f}}, and pass@8 from
 # {{fmean(before["pass@8, some"]):.3f}} to {{fmean(after["pass@8, some"]):.3f}}, on {{len(some_rows)}} prompts. So the first
 # row applies, *new in eight tries*. Three limits remain:
 #
 # - It is new for this prompt. With three or eight examples, the untrained model finds 0.55 or 0.68 in eight tries
-#   ([the table](../docs/results.md#what-grpo-adds-to-what-is-free)).
+#   ([the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
 #   seed](../docs/results.md#a-real-model-on-a-cpu)). All three measures rose there too. But of the answers that describe one
@@ -695,7 +695,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 12. Before you try it with your own model
 #
 # - If you have gold answers, try supervised fine-tuning (SFT) first. With 200 of them, it reached 0.98 on 400 held-out
-#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/results.md#what-grpo-adds-to-what-is-free)). GRPO needs only a
+#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)). GRPO needs only a
 #   check of the answer. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either was ahead.
 # - If you only need valid JSON, do not train. Try examples in the prompt and a server that restricts the output to a
 #   schema.
