@@ -174,7 +174,7 @@ policy.print_trainable_parameters()
 # answer*. The policy writes its own solutions. *Held-out* rows are used only to evaluate.
 #
 # `TEMPLATE` has the options of the *chat template*, which turns messages into the text that the model reads. Qwen3, for
-# example, thinks at length unless `enable_thinking` is false ([which model](../docs/models.md#thinking-on-or-off)). TRL does
+# example, thinks at length unless `enable_thinking` is false ([which model](../docs/gpu.md#thinking-on-or-off)). TRL does
 # not shorten prompts, so `drop_long_prompts` removes rows with more tokens than the profile allows.
 
 # %% tags=["gpu-path"]

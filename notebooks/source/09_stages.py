@@ -369,7 +369,7 @@ show_changes(changes, "Two stages minus one stage")
 # ```
 #
 # For a plan in a file, checkpoints within each stage, and evaluation after each, copy the template: `python -m grpo_utils
-# new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/models.md) says what
+# new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/gpu.md#which-model) says what
 # changes for newer Qwen and Gemma models.
 
 # %% [markdown]
