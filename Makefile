@@ -22,10 +22,10 @@ BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
+run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma" sets a parameter, ARGS=notebooks/07_export.ipynb runs any lesson
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
+real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"; after Ctrl-C, the same command resumes
 	$(BIN)/python -m grpo_utils real $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
