@@ -158,10 +158,10 @@ bench-real-controls: ## the true rewards and two controls on SmolLM2, 3 seeds, i
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
 bench-free:      ## docs/what-to-try-first.md: a day or more without fast bf16; stop and start again as you like
 bench-checked:   ## pilots of tasks that a program checks, in docs/what-to-try-first.md, hours without fast bf16; run it again to continue
-bench-estimate:  ## the figures of grpo_check/docs/preflight.md, about 4 minutes
+bench-estimate:  ## the estimates of preflight in docs/results.md, about 4 minutes
 bench-checkpoint: ## the last section of docs/evaluation.md, about 4 minutes
-bench-attack:    ## what grpo_check/docs/attack.md says it finds, 5 minutes per reward; stop and start again as you like
-bench-pilot:     ## the calibration in grpo_check/docs/pilot.md, about 30 minutes; stop and start again as you like
+bench-attack:    ## "What attack finds" in docs/results.md, 5 minutes per reward; stop and start again as you like
+bench-pilot:     ## "How often the pilot is right" in docs/results.md, about 30 minutes; stop and start again as you like
 bench-merge:     ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 
 bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds llama.cpp first, about 15 minutes

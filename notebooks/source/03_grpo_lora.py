@@ -362,7 +362,7 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # | all cut off before the answer | raise `max_completion_length` |
 # | nearly the same text | set `temperature=1.0` |
 #
-# In your own project, [`pilot`](../grpo_check/docs/pilot.md) samples more groups and names the cause.
+# In your own project, [`pilot`](../grpo_check/docs/checks.md#pilot) samples more groups and names the cause.
 #
 # **Start a run only if some groups are informative.**
 #

@@ -78,7 +78,7 @@ print(train_rows[0]["answer"])
 # %% [markdown]
 # We chose this task by looking at samples. SmolLM2 already writes JSON in some of them, so a reward has something to
 # reinforce. In 128 samples, it never wrote the `<answer>` tags of the other lessons. Tiny models that never sampled a form
-# [did not learn it](../grpo_check/docs/pilot.md#how-often-the-verdict-is-right).
+# [did not learn it](../docs/results.md#how-often-the-pilot-is-right).
 #
 # Copying a word looks easy, but a model copies tokens. Inside a sentence, a word follows a space; in JSON it follows a
 # quotation mark. Many words are split into different tokens in these two places:

@@ -198,7 +198,7 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 # </details>
 
 # %% [markdown]
-# The [preflight](../grpo_check/docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards
+# The [preflight](../grpo_check/docs/checks.md#prefilled-thinking) compares the end of the prompt with your rewards
 # before you train:
 
 # %% tags=["nbval-check-output"]
