@@ -9,13 +9,14 @@ outputs/checked/, so stop and start as you like.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from benches import FIRST, NOT_YET, ROOT, filled, only_write, provenance, put, read_stored, train_missing
 from checked.arms import ARMS, untrained
 from checked.measuring import TOKENS, measure, rates
-from checked.tasks import HELD_OUT, TASKS, held_out
+from checked.tasks import CITIES, HELD_OUT, TASKS, held_out
 from grpo_core.training.measuring import wilson_interval
 
 from grpo_utils import paired_change
@@ -108,6 +109,27 @@ def differences(rows: list[dict]) -> str:
     return "\n".join(lines) or f"- {NOT_YET}"
 
 
+def conditions(rows: list[dict]) -> str:
+    """How many of the prompts that a condition on the city can answer, and of the others, each arm answers."""
+    prompts = held_out("query")
+    by_city = [any(map(partial(is_right, row), (f"city = '{city}'" for city in CITIES))) for row in prompts]
+    lines = []
+    for arm in (row for row in rows if row["task"] == "query" and "arm" in row):
+        right = [0, 0]
+        for digit, city in zip(arm["greedy"], by_city, strict=True):
+            right[city] += digit == "1"
+        lines.append(
+            f"- {arm['arm']}: {right[True]} of the {sum(by_city)} that a city can answer, and {right[False]} of the "
+            f"{len(by_city) - sum(by_city)} that only an age can"
+        )
+    return "\n".join(lines) or f"- {NOT_YET}"
+
+
+def is_right(row: dict, condition: str) -> bool:
+    """Whether a query with this condition answers a prompt of *query*."""
+    return all(TASKS["query"].parts(f"SELECT name FROM people WHERE {condition}", row["drawn"]).values())
+
+
 def answers_of(rows: list[dict]) -> str:
     """The first greedy answers of each trained arm, because a check can be satisfied in a way that nobody meant."""
     shown = [row for row in rows if "arm" in row]
@@ -135,6 +157,7 @@ def section(stored: dict) -> str:
         sampled_held_out=SAMPLED_HELD_OUT,
         arms="\n".join(line(run, rows) for run in comparisons(rows)),
         differences=differences(rows),
+        conditions=conditions(rows),
         answers=answers_of(rows),
     )
     return f"\n{text}"

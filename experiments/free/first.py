@@ -42,6 +42,8 @@ def section(checked: Sequence[dict]) -> str:
         query_few=on_task(checked, "3 examples"),
         query_self=on_task(checked, "self-training"),
         query_grpo=on_task(checked, "GRPO"),
+        query_pass_self=on_task(checked, "self-training", eight=True),
+        query_pass_grpo=on_task(checked, "GRPO", eight=True),
     )
     return f"\n{text}"
 
@@ -58,10 +60,13 @@ def tokens(arm: str) -> str:
     return f"{fmean(each['prompt_tokens'] for each in stored):.0f}" if stored else NOT_YET
 
 
-def on_task(rows: Sequence[dict], arm: str) -> str:
-    """The greedy accuracy of an arm on a task that has no answers to imitate."""
-    found = [row["greedy"] for row in rows if (row["task"], row.get("arm")) == (TASK, arm)]
-    return percent(found[0].count("1") / len(found[0])) if found else NOT_YET
+def on_task(rows: Sequence[dict], arm: str, eight: bool = False) -> str:
+    """The greedy accuracy, or pass@8, of an arm on a task that has no answers to imitate."""
+    found = next((row for row in rows if (row["task"], row.get("arm")) == (TASK, arm)), None)
+    if not found:
+        return NOT_YET
+    right = [count > 0 for count in found["sampled"]] if eight else [digit == "1" for digit in found["greedy"]]
+    return percent(fmean(right))
 
 
 def percent(rate: float) -> str:

@@ -106,7 +106,8 @@ def path() -> Drawn:
     further = [name for name in LESSONS if name >= FURTHER]
     hours = " to ".join(f"{sum(ends) / 60:.0f}" for ends in zip(*map(_ends, LESSONS.values()), strict=True))
     return sheet.figure, (
-        f"The {len(core)} core lessons in order, with the minutes that you need for them, exercises included: {_listed(core)}. "
+        f"The {len(core)} core lessons in order, with the minutes that you need for them, exercises included: "
+        f"{_listed(core)}. "
         f"Then further lessons in any order: {_listed(further)}. They take {hours} hours in all. The short path is "
         f"lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
