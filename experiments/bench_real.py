@@ -25,6 +25,7 @@ from benches import (
     train_missing,
     write_between,
 )
+from checked.reading import on_task
 from free.cells import Cell, finished
 
 from grpo_utils import paired_change, smollm2
@@ -42,6 +43,7 @@ from grpo_utils.real.measuring import (
 from grpo_utils.real.training import SHARED, TASKS, run_once
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
+CHECKED = Path(__file__).with_name("bench_checked.json")
 SETTINGS = ROOT / "docs" / "settings.md"
 BEGIN, END = "<!-- real: written by `make bench-real`, do not edit -->", "<!-- end of real -->"
 README, README_BEGIN, README_END = ROOT / "README.md", "<!-- written by make bench-real -->", "<!-- end -->"
@@ -142,7 +144,10 @@ def in_readme(stored: dict) -> str:
     before, after = ([rates(run[when])["greedy"] for run in runs] for when in TIMES)
     eight, imitated = (rates(finished(Cell(name)))["greedy"] for name in ("8 examples", "SFT on 200 answers"))
     reached = dict(first=before[0], least=min(after), most=max(after))
-    text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated)
+    checked = read_stored(CHECKED)["rows"]
+    arms = dict(query_few="3 examples", query_self="self-training", query_grpo="GRPO")
+    query = {name: on_task(checked, arm) for name, arm in arms.items()}
+    text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated, **query)
     return f"{README_BEGIN}\n{text}{README_END}"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benches import NOT_YET, filled
+from checked.reading import on_task, percent
 
 from grpo_utils.real.measuring import rates
 
@@ -21,7 +22,6 @@ SHOWN = {
     "sft_200": sft_name(200),
     "grpo": "GRPO",
 }
-TASK = "query"  # of the tasks without answers to imitate
 
 
 def section(checked: Sequence[dict]) -> str:
@@ -58,21 +58,3 @@ def tokens(arm: str) -> str:
     """How many tokens the prompt of an arm has."""
     stored = of(arm)
     return f"{fmean(each['prompt_tokens'] for each in stored):.0f}" if stored else NOT_YET
-
-
-def on_task(rows: Sequence[dict], arm: str, eight: bool = False) -> str:
-    """The greedy accuracy, or pass@8, of an arm on a task that has no answers to imitate."""
-    found = next((row for row in rows if (row["task"], row.get("arm")) == (TASK, arm)), None)
-    if not found:
-        return NOT_YET
-    right = [count > 0 for count in found["sampled"]] if eight else [digit == "1" for digit in found["greedy"]]
-    return percent(fmean(right))
-
-
-def percent(rate: float) -> str:
-    """A rate in percent, with a decimal if it needs one.
-
-    >>> percent(0.975), percent(0.81)
-    ('97.5%', '81%')
-    """
-    return f"{100 * rate:.1f}".removesuffix(".0") + "%"

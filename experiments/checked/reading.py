@@ -1,0 +1,26 @@
+"""What other pages say of the tasks with a check: rates of one of them, in percent."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from benches import NOT_YET
+
+TASK = "query"
+
+
+def on_task(rows: Sequence[dict], arm: str, eight: bool = False) -> str:
+    """The greedy accuracy, or pass@8, of an arm on a task that has no answers to imitate."""
+    found = next((row for row in rows if (row["task"], row.get("arm")) == (TASK, arm)), None)
+    if not found:
+        return NOT_YET
+    right = [count > 0 for count in found["sampled"]] if eight else [digit == "1" for digit in found["greedy"]]
+    return percent(fmean(right))
+
+
+def percent(rate: float) -> str:
+    """A rate in percent, with a decimal if it needs one.
+
+    >>> percent(0.975), percent(0.81)
+    ('97.5%', '81%')
+    """
+    return f"{100 * rate:.1f}".removesuffix(".0") + "%"
