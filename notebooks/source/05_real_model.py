@@ -13,8 +13,6 @@
 # [15 to 25 minutes, estimated](../docs/gpu.md#a-free-t4-and-one-hour). On a laptop, read the stored outputs: they are all here.
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 57 to 117 minutes on a CPU.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
@@ -26,6 +24,8 @@
 # In Colab, choose *Runtime > Change runtime type > T4 GPU* before you run the first cell.
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # The next cell installs the course in two to four minutes. Elsewhere, it does nothing. On Kaggle, first turn on *Internet*
 # and choose *Accelerator > GPU T4 x2*.
