@@ -1,13 +1,12 @@
 # %% [markdown]
 # # 07 · Keep, resume, export
 #
-# We kill a run and damage its newest checkpoint. After we resume it, its weights differ by {{apart_resumed:.1f}} from those of an
-# uninterrupted run.
+# The exported model solves {{solved['left']:.0f}} of 20 problems in one batch. We change one setting of the tokenizer, and it
+# solves {{solved['right']:.0f}}. Weights, questions and greedy decoding are the same, and nothing raises an error.
 #
-# **Guess first:** with padding on the left, the exported model solves {{solved['left']:.0f}} of 20 problems. How many does
-# it solve with padding on the right?
+# **Guess first:** which setting is it?
 #
-# You will be able to resume a killed run, merge its adapter, check that nothing was lost, and publish and serve the model.
+# You will be able to resume a killed run, merge its adapter without loss, and publish and serve the model.
 #
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
@@ -491,7 +490,7 @@ print(prompts[1][-1]["content"], answer)
 # Pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other defaults.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the length
-# of the longest. How much does its side matter?
+# of the longest. The next cell tries both sides.
 
 # %%
 solved = {}
@@ -508,7 +507,7 @@ for side in ("right", "left"):
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The same weights solve {{solved['left']:.0f}} problems with padding on the left, and {{solved['right']:.0f}} on the right.
+# It is `padding_side`. The same weights solve {{solved['left']:.0f}} problems with padding on the left, and {{solved['right']:.0f}} on the right.
 # The model continues from the last position. On the right, that position is a filler token and not the end of your question.
 # There is no error and no warning. The model just looks stupid.
 # </details>
@@ -586,8 +585,8 @@ print("pipeline:", answer)
 # The server gives the same answer as `pipeline`. Make this comparison for every server. To start this one yourself, type
 # `transformers serve outputs/export/merged`.
 #
-# The commands below are for a GPU or another program, and we have not run them. *vLLM* serves many users. Its second command
-# serves the unmerged adapter on its base; replace `BASE` with the base's name.
+# *vLLM* serves many users on a GPU. Its second command serves the unmerged adapter on its base; replace `BASE` with the base's
+# name. (We have not run the commands in the rest of this section.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
