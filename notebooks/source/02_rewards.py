@@ -211,7 +211,7 @@ print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
 # The first line has the verdict. The next two count the right answers that are paid too little (such as `42.00`) and the
-# wrong ones that are paid too much. Each finding has a code, what was seen, an example, why it matters, and what to do.
+# wrong ones that are paid too much. Each finding has a code, the evidence, an example, the reason and the fix.
 # `wrong_beats_right` means that a wrong answer earns at least as much as a correct one: 42.84 contains 42. With
 # `answers=["42", ""]`, `probe` finds the third cheat, too.
 #

@@ -285,7 +285,7 @@ show_run_curves({"healthy": healthy, "this run": wild}, KEYS)
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the held-out sample printed below is noise. Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends
+# The policy has collapsed. The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the held-out sample printed below is noise. Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends
 # at {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.)
 #
 # The cause is a learning rate 25 times that of the healthy run. Noise earns almost no reward, so the policy does not recover,
@@ -539,7 +539,7 @@ print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: one of many possible changes. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
+# Exercise 1: this is one of many possible changes. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
 # the policy learns nothing. The untrained policy's most likely answer has no tags, so the reward is near 0, too.
 # Our prediction for entropy was wrong: we wrote "same", and it is lower, because the policy no longer varies its answers.
 # </details>

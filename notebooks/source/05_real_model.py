@@ -604,8 +604,8 @@ for kind in ("known sentence", "new sentence"):
 #
 # Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200 answers
 # were correct before training, and 187 are now. The untrained model with three examples in its prompt gets {{sum(few_shot)}}.
-# Training added {{over_examples.estimate.signed()}} to that free alternative, and the trained model needs no examples. Eight
-# examples [were better than three](../docs/results.md#what-grpo-adds-to-what-is-free), so training adds less to those.
+# The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs no examples. Over eight
+# examples, which [were better than three](../docs/results.md#what-grpo-adds-to-what-is-free), the gain is smaller.
 #
 # Three limits remain:
 #

@@ -438,7 +438,8 @@ print(f"the best: {accuracies.max():.3f}")
 # %% [markdown]
 # ## 11. Write the report
 #
-# Generate the report, so that every number is from this run. A good report also says what got worse and what was not shown.
+# Generate the report from the results, so that every number comes from this run. A good report also says what got worse and what
+# was not shown.
 
 # %%
 worse = [name for name, c in elsewhere.items() if c.verdict == "got worse"]

@@ -42,8 +42,9 @@ prompts = list(test_rows["prompt"])
 # %% [markdown]
 # ## 1. Kill a run
 #
-# A run that can be *resumed* saves *checkpoints*: folders with everything that it needs to continue from a step. The next
-# two cells put a training run into a script, so that we can kill it. First the settings:
+# A free Colab session can end at any time. A run that survives this saves *checkpoints*, folders with everything that it needs to
+# *resume*, which means to continue from a step. The next two cells put a training run into a script, so that we can kill it.
+# First the settings:
 
 # %%
 SHARED = dict(
@@ -207,7 +208,7 @@ print("largest difference of a weight:", apart_resumed)
 #   `grpo_utils` instead of `trainer.train`.
 # - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly.
 #
-# A free Colab session can end at any time, and its disk is then deleted. Mount Google Drive
+# When a Colab session ends, its disk is deleted. Mount Google Drive
 # (`from google.colab import drive; drive.mount("/content/drive")`), and save checkpoints there. Drive uploads files with a
 # delay and in any order, so the newest checkpoint may lack a file, and `checkpoint_problem` finds that. Without Drive,
 # `GRPOConfig(push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True, hub_private_repo=True)` pushes each
@@ -468,7 +469,7 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 
 # %% [markdown]
 # The 4-bit merge changed {{unlike['4-bit merge']}} of 200 answers, and the fp32 merge {{unlike['fp32 merge']}}. No loss of
-# accuracy is shown on this easy task. A harder task could show one.
+# accuracy is shown on this easy task; a harder one could show it.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 #

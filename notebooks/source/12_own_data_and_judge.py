@@ -345,9 +345,8 @@ show_advantages(gated, "none", "batch")
 #
 # <details><summary>What neither remedy prevents</summary>
 #
-# The judge's push is small only in comparison with the rule's. The steps of the optimizer Adam do not depend on the scale of
-# the gradients (Kingma and Ba 2015, arXiv 1412.6980). If the rule ties in all groups for many steps, the judge still moves
-# the policy.
+# If the rule ties in all groups for many steps, the judge still moves the policy. Its push is small only in comparison with the
+# rule's, and the steps of the optimizer Adam do not depend on the scale of the gradients (Kingma and Ba 2015, arXiv 1412.6980).
 # </details>
 
 # %% [markdown]

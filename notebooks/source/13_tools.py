@@ -540,9 +540,9 @@ print(check_exercise("Exercise 2", *mine))
 #
 # Exercise 1: subtract the two expected rewards.
 #
-# Exercise 2: a guess is rarely right, so the break-even cost is not far below 1.0, and at 0.75 the calls stay. Look at their
-# curve, though. In section 6, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode.
-# The cost and the format reward make a guess look good while most answers after a call are still wrong.
+# Exercise 2: at 0.75 the calls stay, because a guess is rarely right and the break-even cost is not far below 1.0. But they
+# hardly rise. In section 6, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode. While
+# most answers after a call are still wrong, the cost and the format reward make a guess look good.
 # </details>
 
 

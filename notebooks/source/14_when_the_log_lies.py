@@ -525,7 +525,7 @@ print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio
-# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts its probabilities into a
+# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts vLLM's probabilities into a
 # separate importance weight.)
 #
 # **Try both before you unfold the solutions.**
