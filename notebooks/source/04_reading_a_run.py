@@ -3,7 +3,7 @@
 #
 # Six runs are broken, and none of them stops with an error.
 #
-# **Guess first:** how many faults can you name from the curves alone? Look at each figure before you unfold the answer below it.
+# **Guess first:** how many faults can you name from the curves alone? Name each before you open the answer below its figure.
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
