@@ -22,10 +22,10 @@ BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
+run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma" sets a parameter, ARGS=notebooks/07_export.ipynb runs any lesson
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
+real: setup      ## train a real language model, on a GPU if there is one: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"; after Ctrl-C, the same command resumes
 	$(BIN)/python -m grpo_utils real $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
@@ -156,12 +156,12 @@ bench-distill:   ## distillation, SFT and GRPO in docs/results.md, 4 seeds, abou
 bench-real:      ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
 bench-real-controls: ## the true rewards and two controls on SmolLM2, 3 seeds, in docs/results.md; a GPU helps; run it again to continue
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
-bench-free:      ## "What GRPO adds to what is free" in docs/results.md: a day or more without fast bf16; stop and start again as you like
-bench-checked:   ## pilots of tasks that a program checks, in docs/results.md, about 25 minutes on two idle cores (estimated); run it again to continue
-bench-estimate:  ## the figures of grpo_check/docs/preflight.md, about 4 minutes
-bench-checkpoint: ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
-bench-attack:    ## what grpo_check/docs/attack.md says it finds, 5 minutes per reward; stop and start again as you like
-bench-pilot:     ## the calibration in grpo_check/docs/pilot.md, about 30 minutes; stop and start again as you like
+bench-free:      ## docs/what-to-try-first.md: a day or more without fast bf16; stop and start again as you like
+bench-checked:   ## pilots of tasks that a program checks, in docs/what-to-try-first.md, hours without fast bf16; run it again to continue
+bench-estimate:  ## the estimates of preflight in docs/results.md, about 4 minutes
+bench-checkpoint: ## the last section of docs/evaluation.md, about 4 minutes
+bench-attack:    ## "What attack finds" in docs/results.md, 5 minutes per reward; stop and start again as you like
+bench-pilot:     ## "How often the pilot is right" in docs/results.md, about 30 minutes; stop and start again as you like
 bench-merge:     ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 
 bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds llama.cpp first, about 15 minutes

@@ -230,7 +230,7 @@ def minutes_section(runs: list[Run]) -> str:
 {where_measured(report)}
 
 Run from a terminal, from the first cell to the last. Time is processor time of kernel, runner and what they start: the
-time by the clock on a machine that does nothing else. A busy machine takes longer, so README, guide and lessons also
+time by the clock on a machine that does nothing else. A busy machine takes longer, so the guide and the lessons also
 give the minutes that training took in the stored run, if they are half as many again or more. Memory is the largest of
 kernel and runner together.
 

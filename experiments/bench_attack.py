@@ -4,7 +4,7 @@
     python experiments/bench_attack.py NAME ...         only some rewards
     python experiments/bench_attack.py --seed 1 NAME    another seed
     python experiments/bench_attack.py --control        without GRPO: the broken rewards that probe passes, seed 1
-    python experiments/bench_attack.py --write          only write the section of grpo_check/docs/attack.md
+    python experiments/bench_attack.py --write          only write what the pages say
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
 written, so several of these commands can run at once, each on cores of its own.
@@ -28,7 +28,7 @@ from statistics import fmean
 from textwrap import fill, indent
 from typing import TYPE_CHECKING
 
-from benches import ROOT, filled, measured_on, provenance, read_stored, write_below
+from benches import ROOT, filled, measured_on, provenance, put, put_in_short, read_stored
 from grpo_core.training.measuring import mcnemar_p_value
 
 from grpo_utils.evaluation.statistics import Rate
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from trl import GRPOTrainer
 
 STORED = Path(__file__).with_suffix(".json")
-PAGE, MARK = ROOT / "grpo_check" / "docs" / "attack.md", "## What it finds"
+TITLE = "What attack finds"
 KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
 BY_NAME = {entry.name: entry for entry in ZOO}
 CONTROL_SEED = 1  # seed 0 has reports of an earlier version
@@ -65,7 +65,8 @@ def main() -> None:
     for name in [] if options.write else options.names or every:
         attack_apart(name, seed, options.control)
     stored = collect()
-    write_below(PAGE, MARK, section(stored))
+    put(TITLE, section(stored))
+    put_in_short("attack", in_short(*attacked(stored)))
 
 
 def attack_apart(name: str, seed: int, control: bool) -> None:
@@ -154,13 +155,9 @@ def sources(row: dict) -> dict[str, int]:
 
 
 def section(stored: dict) -> str:
-    """The end of the page."""
-    by_name = {}
+    """The section of the results."""
     attacks = [row for row in stored["rows"] if not row.get("control")]
-    for row in attacks:
-        by_name.setdefault(row["name"], {})[row["seed"]] = row
-    passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
-    sound = [entry for entry in SOUND if entry.name in by_name]
+    passing, sound, by_name = attacked(stored)
     shown, accused = rates(passing, sound, by_name)
     threads = sorted({row["threads"] for row in attacks})
     steps, minutes = [row["steps"] for row in attacks], [row["seconds"] / 60 for row in attacks]
@@ -183,7 +180,17 @@ def section(stored: dict) -> str:
         counts=counts(by_name),
         table=table(by_name),
     )
-    return f"{MARK}\n\n{text}"
+    return f"\n{text}"
+
+
+def attacked(stored: dict) -> tuple[list[Entry], list[Entry], dict[str, dict[int, dict]]]:
+    """The broken rewards that `probe` passes, the sound ones, and the attacks of each by name and seed."""
+    by_name = {}
+    for row in stored["rows"]:
+        if not row.get("control"):
+            by_name.setdefault(row["name"], {})[row["seed"]] = row
+    passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
+    return passing, [entry for entry in SOUND if entry.name in by_name], by_name
 
 
 def in_short(passing: Sequence[Entry], sound: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> str:

@@ -1,6 +1,6 @@
 """Look for a task that belongs to GRPO: a program checks its answers, and there is none to imitate.
 
-    python experiments/bench_checked.py           run what is missing, then write a section of docs/results.md
+    python experiments/bench_checked.py           run what is missing, then write a section of docs/what-to-try-first.md
     python experiments/bench_checked.py --write   only write the section, from bench_checked.json
 
 The untrained SmolLM2 answers prompts of each task (`checked.tasks`), without and with three examples in the prompt. On
@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from time import perf_counter
 
-from benches import ROOT, filled, only_write, provenance, put, read_stored, train_missing
+from benches import FIRST, NOT_YET, ROOT, filled, only_write, provenance, put, read_stored, train_missing
 from checked.arms import ARMS, untrained
 from checked.measuring import TOKENS, measure, rates
 from checked.tasks import HELD_OUT, TASKS, held_out
@@ -31,7 +31,6 @@ MOST_GREEDY, LEAST_PASS, MOST_PASS = 0.3, 0.1, 0.6
 PILOTS = [dict(task=task, examples=count) for task in TASKS for count in EXAMPLES]
 TRAINED = 2  # tasks, at most: the first that suit
 SEED = 0
-NOT_YET = "not yet run"
 
 
 def pilot(task: str, examples: int) -> dict:
@@ -117,7 +116,7 @@ def answers_of(rows: list[dict]) -> str:
 
 
 def section(stored: dict) -> str:
-    """The section of docs/results.md."""
+    """The section of docs/what-to-try-first.md."""
     rows = stored["rows"]
     text = filled(
         "checked",
@@ -147,7 +146,7 @@ def main() -> None:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         stored = train_missing(STORED, PILOTS, pilot)
         train_missing(STORED, comparisons(stored["rows"]), compare)
-    put(TITLE, section(read_stored(STORED) if STORED.exists() else dict(rows=[])))
+    put(TITLE, section(read_stored(STORED) if STORED.exists() else dict(rows=[])), FIRST)
 
 
 if __name__ == "__main__":

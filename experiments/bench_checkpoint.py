@@ -1,4 +1,4 @@
-"""Measure which checkpoint `load_best_model_at_end` keeps, and write the table of docs/choosing-a-checkpoint.md.
+"""Measure which checkpoint `load_best_model_at_end` keeps, and write the last section of docs/evaluation.md.
 
     python experiments/bench_checkpoint.py           train all runs
     python experiments/bench_checkpoint.py --write   only write, from experiments/bench_checkpoint.json
@@ -24,7 +24,7 @@ from trl import GRPOConfig, GRPOTrainer
 from grpo_utils import evaluate, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
 
-PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
+PAGE, STORED = ROOT / "docs" / "evaluation.md", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"
 STEPS, EVERY, VALIDATION, TEST = 30, 3, 64, 200
 TRUTH = "eval_rewards/truth/mean"
@@ -125,7 +125,7 @@ def of_run(name: str, run: dict) -> str:
 
 
 def write(stored: dict) -> None:
-    """Replace the measured half of the page."""
+    """Replace the measured section of the page."""
     runs = stored["runs"]
     took = sum(run["seconds"] for run in runs.values())
     text = filled(

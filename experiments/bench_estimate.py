@@ -1,4 +1,4 @@
-"""Measure the errors of the memory and time estimates, and write the measured half of grpo_check/docs/preflight.md.
+"""Measure the errors of the memory and time estimates, and write them into docs/results.md.
 
     python experiments/bench_estimate.py
     python experiments/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from textwrap import fill
 
-from benches import ROOT, filled, measured_on, provenance, refuse_arguments, write_below
+from benches import filled, measured_on, provenance, put, put_in_short, refuse_arguments
 from grpo_check.preflights.estimate import (
     GIB,
     HARDWARE,
@@ -31,9 +32,7 @@ from grpo_core.training.policy import BACKENDS
 from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, PROFILES, prepare_machine
 
-PAGE = ROOT / "grpo_check" / "docs" / "preflight.md"
-MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
-GPUS = "## GPUs: estimated, never run"
+TITLE, GPUS = "Preflight's estimate on a CPU", "Preflight's estimate for GPUs"
 
 #: Models with random weights in the Qwen3 architecture: hidden, layers, heads, kv heads, intermediate, vocabulary.
 SHAPES = {"qwen3-36M": (512, 6, 8, 4, 1536, 32_000), "qwen3-118M": (768, 12, 12, 4, 2304, 50_000)}
@@ -280,7 +279,8 @@ def published_gib() -> float:
     return memory.gib
 
 
-def measured() -> str:
+def measured() -> tuple[str, str]:
+    """The section on a CPU, and the result in a sentence."""
     lines, memory_factors, time_factors = rows()
     worst_memory, worst_time = (max(max(f), 1 / min(f)) for f in (memory_factors, time_factors))
     assert worst_memory <= MEMORY_FACTOR["cpu"], f"memory is off by {worst_memory:.2f}: raise MEMORY_FACTOR['cpu']"
@@ -294,7 +294,11 @@ def measured() -> str:
         memory_factor=MEMORY_FACTOR["cpu"],
         time_factor=MINUTES_FACTOR["cpu"],
     )
-    return f"{MARK}\n\n{text}"
+    short = (
+        f"In {len(lines)} cases on a CPU, the largest errors are a factor of {worst_memory:.2f} for memory and "
+        f"{worst_time:.2f} for time."
+    )
+    return f"\n{text}", short
 
 
 def on_gpus() -> str:
@@ -310,7 +314,7 @@ def on_gpus() -> str:
         estimated=peak,
         factor=peak / PUBLISHED_GIB,
     )
-    return f"{GPUS}\n\n{text}"
+    return f"\n{text}"
 
 
 def main() -> None:
@@ -322,10 +326,12 @@ def main() -> None:
         print(json.dumps(measure(asked)))
         return
     if asked == "gpus":
-        write_below(PAGE, GPUS, on_gpus())
-    else:
-        write_below(PAGE, MARK, f"{measured()}\n{on_gpus()}")
-    print(f"written: {PAGE.relative_to(ROOT)}")
+        put(GPUS, on_gpus())
+        return
+    section, short = measured()
+    put(TITLE, section)
+    put_in_short("estimate", fill(short, 120))
+    put(GPUS, on_gpus())
 
 
 if __name__ == "__main__":

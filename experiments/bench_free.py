@@ -1,4 +1,4 @@
-"""What GRPO adds to what is free: train and measure each arm, and write a section of docs/results.md.
+"""What GRPO adds to what is free: train and measure each arm, and write a section of docs/what-to-try-first.md.
 
     python experiments/bench_free.py               run the cells that are missing; stop and start as you like
     python experiments/bench_free.py --list        what is done, what is left, and the estimated minutes
@@ -14,14 +14,16 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from benches import RESULTS, put
+import bench_checked
+from benches import FIRST, put, read_stored
+from free import first
 from free.arms import ARMS, CELLS
 from free.cells import Cell, finished, run
 from free.table import section
 
 from grpo_utils.profiles import CPU, prepare_machine
 
-PAGE, TITLE = RESULTS, "What GRPO adds to what is free"
+PAGE, TITLE, ORDER = FIRST, "What GRPO adds to what is free", "In this order"
 
 
 def show(cells: Sequence[Cell]) -> None:
@@ -53,7 +55,8 @@ def main() -> None:
         if finished(cell) is None:
             print(cell.name, flush=True)
             run(cell, ARMS[cell.arm])
-    put(TITLE, section())
+    put(TITLE, section(), PAGE)
+    put(ORDER, first.section(read_stored(bench_checked.STORED)["rows"]), PAGE)
 
 
 if __name__ == "__main__":

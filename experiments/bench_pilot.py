@@ -1,7 +1,7 @@
-"""Compare the verdicts of `pilot` with real training runs, and write the measured half of grpo_check/docs/pilot.md.
+"""Compare the verdicts of `pilot` with real training runs, and write them into docs/results.md.
 
-    python experiments/bench_pilot.py           run what is missing, then write the page
-    python experiments/bench_pilot.py --write   only write the page, from experiments/bench_pilot.json
+    python experiments/bench_pilot.py           run what is missing, then write the pages
+    python experiments/bench_pilot.py --write   only write the pages, from experiments/bench_pilot.json
 
 Each configuration of a tiny model is piloted, then trained for a few steps and evaluated on held-out rows before and
 after. A configuration "learned" if its held-out strict accuracy rose with p < 0.05 in the paired test. Strict accuracy
@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice, product
 from pathlib import Path
 from statistics import median
+from textwrap import fill
 
-from benches import ROOT, filled, measured_on, only_write, read_stored, versions_text, write_below
+from benches import ROOT, filled, measured_on, only_write, put, put_in_short, read_stored, versions_text
 from grpo_check.findings import Finding
 from grpo_check.pilots.figures import Figures, Mean, Rewards, Share, Tokens, figures
 from grpo_check.pilots.sampling import Group, forward_seconds, groups, longer
@@ -44,9 +45,8 @@ from grpo_utils.rewards import (
     strict_format_reward,
 )
 
-PAGE, STORED = ROOT / "grpo_check" / "docs" / "pilot.md", Path(__file__).with_suffix(".json")
+TITLE, STORED = "How often the pilot is right", Path(__file__).with_suffix(".json")
 RAW = ROOT / "outputs" / "bench_pilot.jsonl"
-MARK = "<!-- measured: written by `make bench-pilot`, do not edit below -->"
 TRAIN, HELDOUT, STEPS, PROMPTS = 2000, 200, 15, 32
 SPLIT_SEED, FITTED = 18, 20
 MODELS = {"q": "tiny-qwen3", "g": "tiny-gemma3"}
@@ -462,10 +462,31 @@ def rate(calls: list[bool]) -> str:
     return f"{sum(calls)} of {len(calls)} ({sum(calls) / len(calls):.0%}, 95% interval {low:.0%} to {high:.0%})"
 
 
-def page(stored: dict) -> str:
-    """The measured half of grpo_check/docs/pilot.md."""
-    half, rows = fitting_half(), stored["rows"]
-    first, second = ([row for row in rows if (row["name"] in half) == wanted] for wanted in (True, False))
+def halves(stored: dict) -> tuple[list[dict], list[dict]]:
+    """The rows on which the thresholds were fitted, and the others."""
+    half = fitting_half()
+    first, second = ([row for row in stored["rows"] if (row["name"] in half) == wanted] for wanted in (True, False))
+    return first, second
+
+
+def in_short(stored: dict) -> str:
+    """The result in two sentences."""
+    _, rows = halves(stored)
+    calls, truth = hits(rows), [learned(row) for row in rows]
+    wrong = [not t for call, t in zip(calls, truth, strict=True) if not call]  # whether it should have been stopped
+    dull, good = truth.count(False), truth.count(True)
+    return fill(
+        f"On {len(rows)} configurations of tiny models that were not used for fitting, the pilot's verdict was right "
+        f"for {rate(calls)}; *always go* would have been right for {rate(truth)}. The pilot "
+        f"stopped {dull - wrong.count(True)} of the {dull} that did not learn, and {wrong.count(False)} of the {good} "
+        "that did.",
+        120,
+    )
+
+
+def section(stored: dict) -> str:
+    """The section of the results."""
+    rows, (first, second) = stored["rows"], halves(stored)
     calls, truth = hits(second), [learned(row) for row in second]
     went = [verdict(row).code == "go" for row in second]
     went_good, went_dull = (sum(g and t == good for g, t in zip(went, truth, strict=True)) for good in (True, False))
@@ -504,11 +525,11 @@ def page(stored: dict) -> str:
         most=ratios[-1],
         inside=sum(0.5 <= one <= 2 for one in ratios),
     )
-    return f"{MARK}\n\n{text}"
+    return f"\n{text}"
 
 
 def main() -> None:
-    """Measure what is missing unless told only to write, fit the thresholds, and write the figures and the page."""
+    """Measure what is missing unless told only to write, fit the thresholds, and write the figures and the pages."""
     prepare_machine(CPU)
     if not only_write(__doc__):
         run_missing()
@@ -519,8 +540,8 @@ def main() -> None:
     best = fitted([row for row in stored["rows"] if row["name"] in fitting_half()])
     if best != LIMITS:
         sys.exit(f"Error: the fit gives {best}; write it into pilots/verdicts.py and run again with --write.")
-    write_below(PAGE, MARK, page(stored))
-    print(f"written: {PAGE.relative_to(ROOT)}")
+    put(TITLE, section(stored))
+    put_in_short("pilot", in_short(stored))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ SETTINGS = {
         1.0, (0.7, 1.3), "frac_reward_zero_std", "share of tied groups",
         "On the tiny model, fewer groups tied at a higher temperature. On the real model before training, the share\n"
         "of correct fields differed within more groups at 0.7 and 0.4 than at 1.0 ([lesson\n"
-        "14](../notebooks/05_real_model.ipynb), 16 groups of 4 at each temperature). All policies are evaluated at\n"
+        "05](../notebooks/05_real_model.ipynb), 16 groups of 4 at each temperature). All policies are evaluated at\n"
         "temperature 1.0.",
     ),
     "beta": Setting(0.0, (0.04, 0.4), "kl", "kl", "With `beta` at 0, TRL neither computes nor logs `kl`."),

@@ -19,7 +19,12 @@ from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGES = ROOT / "docs" / "results.md", Path(__file__).parent / "pages"
+#: What to try before GRPO, with the tables of two benches.
+FIRST = ROOT / "docs" / "what-to-try-first.md"
+#: The checks, with a sentence on each measurement.
+CHECKS = ROOT / "grpo_check" / "docs" / "checks.md"
 PACKAGES = ("trl", "transformers", "peft", "torch")
+NOT_YET = "not yet run"
 #: A value in the text of a page: its name, and how to format it.
 VALUE = re.compile(r"\{\{(\w+)(?::(.+?))?\}\}")
 
@@ -135,13 +140,19 @@ def filled(page: str, **values: object) -> str:
     return VALUE.sub(lambda found: format(values[found[1]], found[2] or ""), text)
 
 
-def put(title: str, text: str) -> None:
-    """Replace the text of one section of docs/results.md; all other sections stay as they are."""
-    page = RESULTS.read_text(encoding="utf-8")
+def put(title: str, text: str, file: Path = RESULTS) -> None:
+    """Replace the text of one section of a page; all other sections stay as they are."""
+    page = file.read_text(encoding="utf-8")
     section = re.compile(rf"(?<=^## {re.escape(title)}\n).*?(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
     if not section.search(page):
-        sys.exit(f"Error: {RESULTS.name} has no section {title!r}")
-    RESULTS.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
+        sys.exit(f"Error: {file.name} has no section {title!r}")
+    file.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
+
+
+def put_in_short(name: str, text: str) -> None:
+    """Replace what the page of the checks says of a measurement, between the marks with its name."""
+    begin, end = f"<!-- {name}: written by `make bench-{name}` -->\n", f"<!-- end of {name} -->"
+    write_between(CHECKS, begin, end, f"{begin}\n{text}\n\n{end}")
 
 
 def write_section(doc: str, stored: Path, title: str, section: Callable[[dict], str], measure: Callable) -> None:

@@ -113,7 +113,7 @@ T4 = Profile(
     why="fp16, because a T4 has no bf16 units; 4 bits, so that 8 GB cards fit too (BASE_BITS=16 is a tenth faster)",
     evidence=_NEVER_RUN,
     expected="40 to 50 minutes on a T4 (estimated)",
-    # An alternative is unsloth/Qwen3-1.7B with thinking off: "Thinking on or off" in docs/models.md has its recipe.
+    # An alternative is unsloth/Qwen3-1.7B with thinking off: "Thinking on or off" in docs/gpu.md has its recipe.
     models={"qwen": "unsloth/Qwen2.5-1.5B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
     dataset="gsm8k",
     dtype="float16",

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = {
     "loop": "README.md",
     "path": "docs/instructor-guide.md",
-    "packages": "docs/compatibility.md",
+    "packages": "docs/install.md",
     "failures": "docs/troubleshooting.md",
 }
 

@@ -106,7 +106,6 @@ def main() -> None:
         LEARNING_PATH.write_text(page, encoding="utf-8")
         row = rf"^\| \[\d\d .*{source.stem}\.ipynb"
         put(README, row, 3, needed(source.stem))
-        put(README, row, 4, re.sub(" minutes?$", "", minutes))
         put(GUIDE, row, 2, f"{minutes} (measured)")
         say_minutes(source, minutes, memory)
         rewrite(source)

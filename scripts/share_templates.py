@@ -18,17 +18,19 @@ from grpo_utils.project import write_wheel  # noqa: E402
 TEMPLATES = ROOT / "templates"
 TASK = ("rewards.py", "data.py", "test_rewards.py")
 PINS = ("constraints.txt", "requirements-unsloth.txt", "requirements-gpu.txt", "requirements-colab.txt")
-COMMON = (".gitignore", ".env.example", ".github/workflows/test.yml", "colab.ipynb", *PINS)
+COMMON = (".gitignore", ".env.example", "colab.ipynb", *PINS)
+#: multi_stage has a workflow of its own, because its stages set their steps.
+WORKFLOW = ".github/workflows/test.yml"
 
 #: Each template, and the files that it shares with basic_grpo.
 SHARED = {
     "basic_grpo": (),
     "minimal": (".gitignore", *PINS),
     "multi_stage": (*COMMON, *TASK, "ask.py", "requirements.txt"),
-    "structured_output": (*COMMON, "ask.py", "train.py", "sft.py"),
-    "code_reward": (*COMMON, "ask.py", "train.py", "sft.py", "requirements.txt"),
-    "own_data": (".gitignore", ".github/workflows/test.yml", "colab.ipynb", "ask.py", "sft.py", *PINS),
-    "tool_agent": (*COMMON, "requirements.txt"),
+    "structured_output": (*COMMON, WORKFLOW, "ask.py", "train.py", "sft.py"),
+    "code_reward": (*COMMON, WORKFLOW, "ask.py", "train.py", "sft.py", "requirements.txt"),
+    "own_data": (".gitignore", WORKFLOW, "colab.ipynb", "ask.py", "sft.py", *PINS),
+    "tool_agent": (*COMMON, WORKFLOW, "requirements.txt"),
     "scale_out": (*TASK, "ask.py", ".gitignore", ".env.example", "constraints.txt"),
 }
 

@@ -5,9 +5,10 @@ import json
 import re
 import sys
 
+import bench_checked
 import bench_free
 import pytest
-from free import arms, cells, clock, measuring, table, training
+from free import arms, cells, clock, first, measuring, table, training
 from free.arms import ARMS, CELLS, ONE_SEED, ROWS_WITH_EXAMPLES, SEEDS
 from free.cells import Arm, Cell, finished
 from free.measuring import Answerer, in_parts, judged, parts_right
@@ -93,7 +94,7 @@ def test_the_command_runs_what_is_missing_and_lists_what_is_left(empty, monkeypa
     ran, some = [], [Cell("0 examples"), Cell("3 examples"), Cell("3 examples", 1)]
     monkeypatch.setattr(bench_free, "CELLS", some)
     monkeypatch.setattr(bench_free, "prepare_machine", lambda *_, **__: None)
-    monkeypatch.setattr(bench_free, "put", lambda title, text: None)
+    monkeypatch.setattr(bench_free, "put", lambda title, text, page: None)
     monkeypatch.setattr(bench_free, "run", lambda cell, arm: ran.append(cell))
     store(some[1])
     for options in ([], ["--only", "3 examples"], ["--write"]):
@@ -317,20 +318,21 @@ def test_rows_with_examples_have_none_of_the_examples(monkeypatch):
 
 def test_a_page_without_cells_says_what_is_missing(empty):
     text = table.section()
-    assert text.count(f"| {table.NOT_YET}") == len(ARMS) and f"Of {len(CELLS)} cells, {len(CELLS)} are not" in text
-    widths = {line.count("|") for line in text.splitlines() if line.startswith("|")}
-    assert len(widths) == 1
+    missing = re.search("^Not yet run: (.*)\\.$", text, re.MULTILINE)[1]
+    assert missing.split("; ") == [arm.what for arm in ARMS.values()]
+    assert f"Of {len(CELLS)} cells, {len(CELLS)} are not" in text
+    assert table.NOT_YET in first.section([])
 
 
 def test_the_page_has_the_mean_of_the_seeds_and_paired_tests(empty):
     for seed, greedy in ((0, "0110" * 100), (1, "1111" * 100)):
         store(Cell("3 examples", seed), greedy)
-    store(Cell("GRPO", 0), "1110" * 100, making_time=dict(wall=600.0, starts=2, alone=True))
+    store(Cell("GRPO", 0), "1110" * 100, making_time=dict(wall=600.0, processor=300.0, starts=2, alone=True))
     text = table.section()
     (row,) = re.findall(r"^\| untrained, 3 examples in the prompt \| (.*) \|$", text, re.MULTILINE)
-    assert row == "2 | 0.750 (0.705 to 0.790) | 0.750 | 0.750 | 0.500 | 0.500 | 3 | 1,560 | 87 | 2"
+    assert row == "2 | 0.750 (0.705 to 0.790) | 0.750 | 0.750 | 0.500 | 0.500 | 3 | 1,560 | 87 | 3"
     assert re.search(r"^- GRPO, compared with 3 examples: seed 0: \+0.250 .*: higher$", text, re.MULTILINE)
-    assert re.search(r"^\| GRPO as in `make real` \| 1 \|.*\| - \|$", text, re.MULTILINE)  # stopped, so no minutes
+    assert re.search(r"^\| GRPO as in `make real` \| 1 \|.*\| 5 \|$", text, re.MULTILINE)
 
 
 def test_the_committed_page_is_written_from_the_committed_cells():
@@ -339,6 +341,8 @@ def test_the_committed_page_is_written_from_the_committed_cells():
     wanted = 1 if any(cells.STORED.glob("*.json")) else 0
     assert page.count(f"## {bench_free.TITLE}\n") == wanted
     assert page.count(f"## {bench_free.TITLE}\n{table.section()}") == wanted
+    rows = bench_checked.read_stored(bench_checked.STORED)["rows"]
+    assert f"## {bench_free.ORDER}\n{first.section(rows)}" in page
 
 
 def test_stored_cells_have_what_the_page_needs():

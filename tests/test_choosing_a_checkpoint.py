@@ -1,4 +1,4 @@
-"""docs/choosing-a-checkpoint.md: its settings exist, and its second half is what was measured."""
+"""How docs/evaluation.md chooses a checkpoint: its settings exist, and its last section is what was measured."""
 
 import json
 import re
@@ -8,12 +8,13 @@ import bench_checkpoint
 import pytest
 
 PAGE = bench_checkpoint.PAGE.read_text(encoding="utf-8")
+SECTION = PAGE.partition("\n## Choosing a checkpoint\n")[2]
 STORED = json.loads(bench_checkpoint.STORED.read_text(encoding="utf-8"))
 RUNS = STORED["runs"]
 UNLIMITED, SATURATED = "A reward without a limit", "A reward that saturates"
 
 
-def test_its_second_half_is_written_from_the_stored_measurement(tmp_path, monkeypatch):
+def test_the_last_section_is_written_from_the_stored_measurement(tmp_path, monkeypatch):
     copy = tmp_path / "page.md"
     copy.write_text(PAGE, encoding="utf-8")
     monkeypatch.setattr(bench_checkpoint, "PAGE", copy)
@@ -21,11 +22,11 @@ def test_its_second_half_is_written_from_the_stored_measurement(tmp_path, monkey
     assert copy.read_text(encoding="utf-8") == PAGE
 
 
-def test_every_setting_of_the_page_is_an_argument_of_grpo_config():
+def test_every_setting_of_the_section_is_an_argument_of_grpo_config():
     from trl import GRPOConfig
 
-    example = re.search(r"```python\nconfig = GRPOConfig\((.*?)^\)", PAGE, re.DOTALL | re.MULTILINE)[1]
-    table = PAGE.split("| setting |")[1].split("\n\n")[0]
+    example = re.search(r"```python\nconfig = GRPOConfig\((.*?)^\)", SECTION, re.DOTALL | re.MULTILINE)[1]
+    table = SECTION.split("| setting |")[1].split("\n\n")[0]
     rows = [row.split(" | ")[0] for row in table.splitlines()[2:]]
     names = {*re.findall(r"^ +(\w+)=", example, re.MULTILINE), *re.findall(r"`(\w+)`", " ".join(rows))}
     assert len(names) >= 9 and names <= {field.name for field in fields(GRPOConfig)}
@@ -51,7 +52,7 @@ def test_the_text_quotes_the_luck_of_the_best_checkpoint_and_what_each_failure_c
     best = max(hacked, key=lambda row: row["truth"])
     kept = next(row["test"] for row in hacked if row["step"] == RUNS[UNLIMITED]["chosen"])
     ties = [row["test"] for row in saturated if row["reward"] == 1.0]
-    quoted = re.findall(r"\b0\.\d{3}\b", PAGE.partition(bench_checkpoint.MARK)[0])
+    quoted = re.findall(r"\b0\.\d{3}\b", SECTION.partition(bench_checkpoint.MARK)[0])
     assert set(quoted) == {f"{rate:.3f}" for rate in (best["truth"], best["test"], kept, *ties)}
     assert best["truth"] > best["test"]
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.upgrade]
 
 #: What must stay as the image has it: a running session has them loaded, and torch fits the image's CUDA.
 KEPT = {"torch", "torchvision", "numpy", "pillow", "pandas"}
-#: What docs/compatibility.md says the install changes there; a release of tomorrow may change one more.
+#: What docs/install.md says the install changes there; a release of tomorrow may change one more.
 IN_BOTH = {"datasets", "pyarrow", "torchao"}
 CHANGED = {"colab": IN_BOTH, "kaggle": IN_BOTH | {"transformers", "tokenizers", "safetensors"}}
 #: Packages that both images have and the install does not touch, but which need what it may change. A resolver does not
@@ -93,7 +93,7 @@ def test_the_install_cells_resolve_in_the_image_and_change_little(name, index, t
     image = read_image(name)
     lesson_03 = after(image, tmp_path / "03", *wanted())
     assert CHANGED[name] <= changed(image, lesson_03) and not KEPT & changed(image, lesson_03)
-    page = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     assert not [package for package in CHANGED[name] if package not in page]
     assert lesson_03["trl"] == "1.14.0" and "xformers" in lesson_03
     there = dict(sys_platform="linux", platform_machine="x86_64", python_version=image["python"])

@@ -87,7 +87,7 @@ assert (type(chat.model).__name__, str(chat.model.dtype)) == ("Qwen3ForCausalLM"
 
 
 def test_the_example_of_the_page_answers_with_the_merged_model_on_plain_transformers(committed):
-    page = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(from transformers import pipeline.*?)```", page, re.S)
     command = [sys.executable, "-c", example[1] + PLAIN]
     run = subprocess.run(command, cwd=committed.parents[1], capture_output=True, text=True)

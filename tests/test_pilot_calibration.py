@@ -4,6 +4,7 @@ import json
 
 import bench_pilot
 import pytest
+from benches import CHECKS
 from course import ROOT
 from grpo_check.pilots.verdicts import LIMITS
 
@@ -22,10 +23,11 @@ def test_half_of_the_rule_is_fitted_and_the_rest_is_held_out(rows):
 
 def test_the_page_has_the_stored_figures(rows):
     stored = json.loads(bench_pilot.STORED.read_text(encoding="utf-8"))
-    page = (ROOT / "grpo_check" / "docs" / "pilot.md").read_text(encoding="utf-8")
-    assert page.endswith(bench_pilot.page(stored))
+    section, page = bench_pilot.section(stored), (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert f"\n## {bench_pilot.TITLE}\n{section}" in page
     wrong = bench_pilot.hits(rows).count(False)
-    assert page.count("**wrong**") == wrong and page.count(" | yes | ") == sum(map(bench_pilot.learned, rows))
+    assert section.count("**wrong**") == wrong and section.count(" | yes | ") == sum(map(bench_pilot.learned, rows))
+    assert bench_pilot.in_short(stored) in CHECKS.read_text(encoding="utf-8")
 
 
 def test_no_held_out_row_of_a_case_is_a_training_row():

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import time
+from contextlib import contextmanager
 
 import pytest
 from course import ROOT
@@ -152,9 +153,30 @@ WRITTEN = [
 @pytest.mark.parametrize("language, gold, right, wrong", WRITTEN)
 def test_numbers_are_read_as_the_language_writes_them(language, gold, right, wrong, tmp_path):
     """Numbers that fall apart into their digits are a set of parts, and "50,24" was as right as "24,50"."""
-    written = (TEMPLATE / "rewards.py").read_text(encoding="utf-8")
-    (tmp_path / "rewards.py").write_text(written.replace('LANGUAGE = "en"', f'LANGUAGE = "{language}"', 1))
-    (tmp_path / "judge.py").write_text("judge_all = None")
-    with imported(tmp_path, "rewards", "judge") as (rewards, _):
+    with rewards_in(language, tmp_path) as rewards:
         row = dict(question="?", answer=gold, key="")
         assert [rewards.is_right(text, row) for text in (gold, right, wrong)] == [True, True, False]
+
+
+@contextmanager
+def rewards_in(language, folder, small=""):
+    """The rewards for answers in a language, with more small words of German."""
+    written = (TEMPLATE / "rewards.py").read_text(encoding="utf-8")
+    written = written.replace('LANGUAGE = "en"', f'LANGUAGE = "{language}"', 1).replace(
+        '"de": "', f'"de": "{small} ', 1
+    )
+    (folder / "rewards.py").write_text(written)
+    (folder / "judge.py").write_text("judge_all = None")
+    with imported(folder, "rewards", "judge") as (rewards, _):
+        yield rewards
+
+
+def test_the_german_answer_of_the_readme_counts_as_it_says(tmp_path):
+    row = dict(question="Wie hoch ist der Preis in Euro?", answer="24 Euro.", key="")
+    assert all(
+        text in (TEMPLATE / "README.md").read_text(encoding="utf-8") for text in (row["question"], row["answer"])
+    )
+    for small, counts in (("", False), ("kostet", True)):
+        with rewards_in("de", tmp_path, small) as rewards:
+            assert rewards.is_right("Der Preis ist 24 Euro.", row) and not rewards.is_right("Es kostet 25 Euro.", row)
+            assert rewards.is_right("Es kostet 24 Euro.", row) is counts

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -358,11 +359,24 @@ def test_an_adapter_whose_base_nobody_else_has_is_not_pushed(adapter, tmp_path):
 def test_an_adapter_whose_base_is_gone_and_a_folder_without_a_model_are_named(adapter, tmp_path):
     from grpo_run import merge, trained
 
+    (empty := tmp_path / "empty").mkdir()
     rename_base(adapter, str(tmp_path / "gone"))
     with pytest.raises(SystemExit, match="base model in .*gone, and that folder is gone.* into .*adapter_config.json"):
         merge.main([str(adapter)])
-    with pytest.raises(SystemExit, match="there is no model in .*nothing"):
-        trained.model_in(tmp_path / "nothing")
+    with pytest.raises(SystemExit, match="there is no model in .*empty; name the output_dir of a finished run"):
+        trained.model_in(empty)
+
+
+def test_a_run_that_is_named_from_another_folder_is_missed_with_the_folder_in_which_it_was_looked_for(
+    tmp_path, monkeypatch
+):
+    """`python my-project/ask.py outputs/basic "…"` did not say where it had looked."""
+    from grpo_run import trained
+
+    monkeypatch.chdir(tmp_path)
+    said = f"there is no folder outputs/basic in {tmp_path}. Start the command in the folder of your project, or name"
+    with pytest.raises(SystemExit, match=re.escape(said)):
+        trained.model_in(Path("outputs/basic"))
 
 
 def test_a_merge_overwrites_nothing_and_needs_an_adapter_and_a_base_that_is_not_quantized(adapter, tmp_path):

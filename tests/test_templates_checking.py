@@ -75,6 +75,12 @@ print({"torch", "trl", "transformers", "unsloth"} & set(sys.modules))
             marks=pytest.mark.slow,
         ),
         pytest.param(
+            "multi_stage",
+            ["--max_steps", "1"],
+            "--max_steps has no effect, because stages.cpu.yaml sets it in stages 'form', 'answers'",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "structured_output",
             ["--dataset_name", "no.jsonl"],
             "'no.jsonl' is not a file here, and not 'people'",

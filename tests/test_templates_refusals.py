@@ -398,6 +398,24 @@ def test_a_stage_without_weights_or_effect_and_a_config_without_a_plan_are_refus
         plan.read_stages(profile)
 
 
+def test_an_option_that_each_stage_replaces_is_refused_and_one_that_some_replace_is_noted(capsys):
+    """`--max_steps 1` was ignored without a word, and the stages trained all their steps."""
+    stages = [{"name": "form", "max-steps": 15, "beta": 0.1}, {"name": "answers", "max_steps": 30}]
+    options, _ = start.read_options(["--max-steps=1", "--beta", "0", "--no_use_unsloth"], start.known_settings())
+    with imported(ROOT / "templates" / "multi_stage", "plan") as [plan]:
+        with pytest.raises(SystemExit) as stopped:
+            plan.check_options(options, stages, "config.cpu")
+        assert str(stopped.value) == (
+            "Error: --max_steps has no effect, because stages.cpu.yaml sets it in stages 'form', 'answers'. "
+            "Change it there."
+        )
+        capsys.readouterr()
+        plan.check_options({"beta": "0", "use_unsloth": False}, stages, "config.cpu")
+    assert capsys.readouterr().out == (
+        "Note: --beta has no effect in stage 'form', because stages.cpu.yaml sets it there.\n"
+    )
+
+
 @slow
 def test_a_stage_may_have_the_yaml_that_a_config_may_have(here):
     """It became the options `--save_strategy False --scale_rewards False --vllm_mode None`, which were refused."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import filled, versions_text
+from benches import NOT_YET, filled, versions_text
 from grpo_core.training.measuring import wilson_interval
 
 from grpo_utils import paired_change
@@ -15,14 +15,13 @@ from .measuring import DEV_ROWS, SAMPLED_ROWS
 from .prompts import INSTRUCTIONS
 
 AGAINST = ("3 examples", "GRPO")
-NOT_YET = "not yet run"
 WITHOUT_GRPO = (
     "**GRPO itself has not been run here yet**, so the table shows what is free, and not yet what GRPO adds.\n\n"
 )
 
 
 def section() -> str:
-    """The section of docs/results.md, from the cells that have ended."""
+    """The section of docs/what-to-try-first.md, from the cells that have ended."""
     text = filled(
         "free",
         where=where(),
@@ -32,7 +31,8 @@ def section() -> str:
         samples=SAMPLES,
         temperature=TEMPERATURE,
         dev_rows=DEV_ROWS,
-        table="\n".join(map(row, ARMS)),
+        table="\n".join(row(arm) for arm in ARMS if of(arm)),
+        unmeasured="; ".join(ARMS[arm].what for arm in ARMS if not of(arm)) or "none",
         tests=tests() or f"- {NOT_YET}",
         instructions="\n".join(tried(CAREFUL, INSTRUCTIONS)),
         rates="\n".join(tried(sft_name(RATE_AT), RATES)),
@@ -66,8 +66,6 @@ def row(arm: str) -> str:
     The interval of greedy accuracy is Wilson's for one seed's prompts, because all seeds have the same prompts.
     """
     stored = of(arm)
-    if not stored:
-        return f"| {ARMS[arm].what} | {NOT_YET} {'| ' * 9}|"
     found = [rates(each) for each in stored]
     mean = {name: fmean(each[name] for each in found) for name in found[0]}
     low, high = wilson_interval(round(mean["greedy"] * ROWS), ROWS)
@@ -84,10 +82,8 @@ def count(stored: Sequence[dict], name: str) -> str:
 
 
 def minutes(stored: Sequence[dict]) -> str:
-    """The mean minutes before the measurement, of the cells that ran alone and were never stopped."""
-    times = [each["making_time"] for each in stored]
-    alone = [each["wall"] / 60 for each in times if each["alone"] and each["starts"] == 1]
-    return f"{fmean(alone):.0f}" if alone else "-"
+    """The mean minutes of one core before the measurement: processor time, which hardly depends on other work."""
+    return f"{fmean(each['making_time']['processor'] for each in stored) / 60:.0f}" if stored else NOT_YET
 
 
 def tests() -> str:

@@ -494,9 +494,9 @@ def test_packages_that_are_missing_are_named_with_the_command_that_installs_them
 
 
 def test_the_reward_of_the_page_passes_probe():
-    page = (ROOT / "grpo_check" / "docs" / "attack.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "checks.md").read_text(encoding="utf-8")
     names = {}
-    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], names)
+    exec(re.search(r"```python\n(import re\n.*?)```", page, re.DOTALL)[1], names)
     assert probe(names["my_reward"], answers=["42", "125"]).ok
 
 

@@ -166,9 +166,9 @@ def test_the_tables_of_codes_are_the_rules():
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_the_page_of_metrics_has_those_of_the_rule(rule):
-    page = (ROOT / "grpo_check" / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "checks.md").read_text(encoding="utf-8")
     missing = [metric for metric in rule_tables.metrics_in(rule.example) if f"\n| `{metric}` |" not in page]
-    assert not missing, "add rows for them to grpo_check/docs/metrics.md"
+    assert not missing, "add rows for them to grpo_check/docs/checks.md"
 
 
 def test_the_rules_that_contributing_shows_are_in_the_files_that_it_names():

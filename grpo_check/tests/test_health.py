@@ -579,7 +579,7 @@ def test_a_traceback_from_the_terminal(grpo_check, tmp_path):
 
 
 def test_trl_misses_ties_of_rewards_that_float32_rounds():
-    """grpo_check/docs/metrics.md tells readers to choose rewards in multiples of 0.25."""
+    """grpo_check/docs/checks.md tells readers to choose rewards in multiples of 0.25."""
     import torch
     from trl.trainer.grpo_trainer import nanstd
 

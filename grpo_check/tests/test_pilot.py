@@ -125,7 +125,7 @@ def test_a_low_temperature_is_the_cause_of_ties(changes, temperature, code):
 
 
 def test_every_code_is_explained_on_the_page():
-    page = (ROOT / "grpo_check" / "docs" / "pilot.md").read_text(encoding="utf-8")
+    page = (ROOT / "grpo_check" / "docs" / "checks.md").read_text(encoding="utf-8")
     assert not [rule.code for rule in RULES if f"| `{rule.code}` | {rule.meaning} |" not in page]
 
 

@@ -586,26 +586,12 @@ def test_the_command_exits_with_0_1_and_a_sentence(folder, grpo_check):
     assert code == 2 and err.startswith("Error: There is no file 'sond.yaml'.") and not out
 
 
-#: The page of preflight. No test has a network, so a tiny model takes the place of a model of the Hub.
-PAGE = (HERE / "docs" / "preflight.md").read_text(encoding="utf-8").replace("Qwen/Qwen3-0.6B", TINY)
-
-
-def block(language: str) -> str:
-    """The first block of the page in a language, with a reward of the folder."""
-    [code] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[:1]
-    return code.replace("from my_rewards import my_reward", "from mine import right as my_reward").replace(
-        "my_rewards.my_reward", "mine.right"
-    )
-
-
 @pytest.mark.slow
 def test_the_pages_python_passes(folder):
-    run = subprocess.run([sys.executable, "-c", block("python")], cwd=folder, capture_output=True, text=True)
+    """With a tiny model in place of one of the Hub, because no test has a network, and with a reward of the folder."""
+    page = (HERE / "docs" / "checks.md").read_text(encoding="utf-8").replace("Qwen/Qwen3-0.6B", TINY)
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    [code] = [block for block in blocks if "import preflight\n" in block]
+    code = code.replace("from my_rewards import my_reward", "from mine import right as my_reward")
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stdout + run.stderr
-
-
-def test_the_pages_example_is_a_file_that_passes(folder, no_lab):
-    in_folder(folder)
-    (folder / "page.yaml").write_text(block("yaml"))
-    report = preflight_file(folder / "page.yaml", gpu="a100")
-    assert report.ok and not report.codes, str(report)

@@ -313,7 +313,7 @@ show(
 #   [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)).
 #   Only these two use a GPU.
 # - On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions.
-#   [Compatibility](../docs/compatibility.md) shows which package does what.
+#   [Compatibility](../docs/install.md#what-is-installed-where) shows which package does what.
 
 # %% [markdown]
 # ## 6. Cheat sheet: from a task to a trained model

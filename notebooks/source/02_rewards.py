@@ -217,7 +217,7 @@ print(probe(sound_reward, answers=GOLD))
 #
 # The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so add cheats of your own. In a
 # terminal, `attack` goes further and trains a small model against your reward on your own rows
-# ([five minutes](../grpo_check/docs/attack.md)):
+# ([five minutes](../grpo_check/docs/checks.md#attack)):
 #
 # ```
 # grpo-check probe my_rewards.py:my_reward --answers 42 1250 -5

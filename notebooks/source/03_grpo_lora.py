@@ -174,7 +174,7 @@ policy.print_trainable_parameters()
 # answer*. The policy writes its own solutions. *Held-out* rows are used only to evaluate.
 #
 # `TEMPLATE` has the options of the *chat template*, which turns messages into the text that the model reads. Qwen3, for
-# example, thinks at length unless `enable_thinking` is false ([which model](../docs/models.md#thinking-on-or-off)). TRL does
+# example, thinks at length unless `enable_thinking` is false ([which model](../docs/gpu.md#thinking-on-or-off)). TRL does
 # not shorten prompts, so `drop_long_prompts` removes rows with more tokens than the profile allows.
 
 # %% tags=["gpu-path"]
@@ -362,7 +362,7 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # | all cut off before the answer | raise `max_completion_length` |
 # | nearly the same text | set `temperature=1.0` |
 #
-# In your own project, [`pilot`](../grpo_check/docs/pilot.md) samples more groups and names the cause.
+# In your own project, [`pilot`](../grpo_check/docs/checks.md#pilot) samples more groups and names the cause.
 #
 # **Start a run only if some groups are informative.**
 #

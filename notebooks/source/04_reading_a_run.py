@@ -180,7 +180,7 @@ for key in ("reward", "loss"):
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
 #   only if *beta*, the strength of the pull back to that model, is above its default, 0.
 #
-# The [metrics page](../grpo_check/docs/metrics.md) has all metrics, with healthy ranges.
+# The [metrics page](../grpo_check/docs/checks.md#metrics-of-the-log) has all metrics, with healthy ranges.
 #
 # **The loss shows almost nothing; these five numbers show most faults.**
 
@@ -351,7 +351,7 @@ show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 #
 # Each prompt is a plain string. TRL applies the chat template only to lists of messages, and says nothing when it gets
 # something else. The fix is a list, `[{"role": "user", "content": question}]`, with the system prompt before it.
-# [`preflight`](../grpo_check/docs/preflight.md) finds this fault before training.
+# [`preflight`](../grpo_check/docs/checks.md#preflight) finds this fault before training.
 # </details>
 
 # %%

@@ -79,7 +79,7 @@ print(train_rows[0]["answer"])
 # %% [markdown]
 # We chose this task by looking at samples. SmolLM2 already writes JSON in some of them, so a reward has something to
 # reinforce. In 128 samples, it never wrote the `<answer>` tags of the other lessons. Tiny models that never sampled a form
-# [did not learn it](../grpo_check/docs/pilot.md#how-often-the-verdict-is-right).
+# [did not learn it](../docs/results.md#how-often-the-pilot-is-right).
 #
 # Copying a word looks easy, but a model copies tokens. Inside a sentence, a word follows a space; in JSON it follows a
 # quotation mark. Many words are split into different tokens in these two places:
@@ -422,7 +422,7 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 # %% [markdown]
 # With three examples in the prompt, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and
 # without them {{sum(before["greedy"])}}. So examples give most of the gain. They show more than the JSON form: a decoder that
-# forces the right keys, without examples, gets [0.02 on 400 prompts](../docs/results.md#what-grpo-adds-to-what-is-free). They
+# forces the right keys, without examples, gets [0.02 on 400 prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). They
 # also show what belongs in each field, such as `whistles` and not `12 whistles`. Their price: every later prompt is about
 # five times as long, and somebody has to write them.
 #
@@ -605,12 +605,12 @@ for kind in ("known sentence", "new sentence"):
 # Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200 answers
 # were correct before training, and 187 are now. The untrained model with three examples in its prompt gets {{sum(few_shot)}}.
 # The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs no examples. Over eight
-# examples, which [were better than three](../docs/results.md#what-grpo-adds-to-what-is-free), the gain is smaller.
+# examples, which [were better than three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
 #
 # Three limits remain:
 #
 # - It is new for this prompt. With three or eight examples, the untrained model finds 0.55 or 0.68 in eight tries
-#   ([the table](../docs/results.md#what-grpo-adds-to-what-is-free)).
+#   ([the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
 #   seed](../docs/results.md#a-real-model-on-a-cpu)). All three measures rose there too. But of the answers that describe one
@@ -698,7 +698,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 12. Before you try it with your own model
 #
 # - If you have gold answers, try supervised fine-tuning (SFT) first. With 200 of them, it reached 0.98 on 400 held-out
-#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/results.md#what-grpo-adds-to-what-is-free)). GRPO needs only a
+#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)). GRPO needs only a
 #   check of the answer. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either was ahead.
 # - If you only need valid JSON, do not train. Try examples in the prompt and a server that restricts the output to a
 #   schema.

@@ -278,7 +278,7 @@ show_changes(changes, "Two stages minus one stage")
 # | plan | what it is for | how to build it |
 # |---|---|---|
 # | examples first, then GRPO | a model that is never correct: all completions of a group earn the same, so nothing is learned | train on worked answers (SFT), and continue the same adapter with GRPO ([lesson 10](10_sft_then_grpo.ipynb)) |
-# | easy rows first, a *curriculum* | hard rows, on which all groups are tied at first | give each stage its own `train_dataset`, and [measure which rows can teach](../grpo_check/docs/pilot.md) before each |
+# | easy rows first, a *curriculum* | hard rows, on which all groups are tied at first | give each stage its own `train_dataset`, and [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
 # | a low length limit first | long answers, which take most of the time | raise `max_completion_length` in later stages, as DeepScaleR did from 8K to 16K and 24K tokens |
 #
 # Before you use either of the first two plans, ask: *is there something to learn that no sample is rewarded for yet?* Look at
@@ -368,7 +368,7 @@ show_changes(changes, "Two stages minus one stage")
 # </details>
 #
 # For a plan in a file, checkpoints within each stage, and evaluation after each, copy the template: `python -m grpo_utils
-# new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/models.md) says what
+# new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/gpu.md#which-model) says what
 # changes for newer Qwen and Gemma models.
 
 # %% [markdown]

@@ -56,7 +56,7 @@ show_points(MEASURED, "mean tokens", "% correct", "Qwen3-0.6B on MATH-500")
 
 # %% [markdown]
 # The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. GRPO
-# brings the base model almost as far with less than half of the tokens. [Models](../docs/models.md#thinking-on-or-off)
+# brings the base model almost as far with less than half of the tokens. [Models](../docs/gpu.md#thinking-on-or-off)
 # helps you to decide whether yours should think. This lesson is about what goes wrong if it does.
 #
 # <details><summary>Evidence</summary>
@@ -198,7 +198,7 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 # </details>
 
 # %% [markdown]
-# The [preflight](../grpo_check/docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards
+# The [preflight](../grpo_check/docs/checks.md#prefilled-thinking) compares the end of the prompt with your rewards
 # before you train:
 
 # %% tags=["nbval-check-output"]

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from grpo_run import start
@@ -21,7 +21,7 @@ def read_stages(profile: str) -> list[dict]:
     """
     if profile.partition(".")[0] != "config":
         raise SystemExit("Error: name the config config.yaml or config.NAME.yaml; the plan is in stages.NAME.yaml.")
-    path = Path("stages" + profile.removeprefix("config") + ".yaml")
+    path = plan_of(profile)
     stages = start.read_yaml(path)
     valid = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
     if not valid or len({stage["name"] for stage in stages}) < len(stages) or not stages:
@@ -32,6 +32,27 @@ def read_stages(profile: str) -> list[dict]:
             names = ", ".join(sorted(shared))
             raise SystemExit(f"Error: stage {stage['name']!r} changes {names}, which all stages share.")
     return stages
+
+
+def check_options(options: Collection[str], stages: list[dict], profile: str) -> None:
+    """Reject an option that each stage replaces with its own, and note one that some stages replace.
+
+    >>> check_options({"max_steps"}, [{"name": "form", "max_steps": 15}, {"name": "answers"}], "config.cpu")
+    Note: --max_steps has no effect in stage 'form', because stages.cpu.yaml sets it there.
+    """
+    path = plan_of(profile)
+    for option in options:
+        own = [repr(stage["name"]) for stage in stages if option in {str(key).replace("-", "_") for key in stage}]
+        where = f"stage{'s' * (len(own) > 1)} {', '.join(own)}"
+        if len(own) == len(stages):
+            raise SystemExit(f"Error: --{option} has no effect, because {path} sets it in {where}. Change it there.")
+        if own:
+            print(f"Note: --{option} has no effect in {where}, because {path} sets it there.")
+
+
+def plan_of(profile: str) -> Path:
+    """The file of the plan: stages.cpu.yaml for "config.cpu"."""
+    return Path("stages" + profile.removeprefix("config") + ".yaml")
 
 
 def check_stage_rewards(stage: dict) -> None:

@@ -15,12 +15,14 @@ from pathlib import Path
 
 from data import load_rows
 from grpo_run import checking
-from plan import options_of, read_stages, rewards_of
+from plan import check_options, options_of, read_stages, rewards_of
 from rewards import REWARDS, gold_text, is_in_form, is_right
 
 if not values["use_peft"]:
     raise SystemExit("Error: use_peft must be true, because the stages share an adapter.")
-stages = read_stages(start.given(sys.argv[1:])[0].stem)
+config, _, options = start.given(sys.argv[1:])
+stages = read_stages(config.stem)
+check_options(start.read_options(options, start.known_settings())[0], stages, config.stem)
 stage_rewards = [rewards_of(stage, REWARDS) for stage in stages]
 stage_options = [options_of(stage, n, Path(values["output_dir"])) for n, stage in enumerate(stages, start=1)]
 _, held_out = checking.rows_and_rewards(values, load_rows, REWARDS, is_right, is_in_form, gold_text)

@@ -36,6 +36,8 @@ _EXCERPT = 400
 _FIX = "**Fix"
 #: The heading of the table of other words for the entries.
 _SYNONYMS = "Your words"
+#: The headings of tables that only lead to entries.
+_INDEXES = frozenset({_SYNONYMS, "Ten common symptoms"})
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]+\)")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
@@ -125,7 +127,7 @@ def _all_sections() -> tuple[tuple[Part, ...], ...]:
 @cache
 def sections() -> tuple[tuple[Part, ...], ...]:
     """The sections that answer something."""
-    return tuple(section for section in _all_sections() if section[0].heading != _SYNONYMS)
+    return tuple(section for section in _all_sections() if section[0].heading not in _INDEXES)
 
 
 @cache
@@ -141,8 +143,9 @@ def _synonyms() -> dict[str, set[str]]:
 
 
 def _sections_of(page: str, text: str) -> Iterator[tuple[Part, ...]]:
-    """The sections of a page, without comments and blocks of code, and without lists of links."""
+    """The sections of a page, without comments, blocks of code and the marks of folds, and without lists of links."""
     text = re.sub(r"^ *```.*?^ *```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^<details><summary>.*</summary>$|^</details>$", "", text, flags=re.MULTILINE)
     found = re.split(r"^#{1,4} +(.+)$", text, flags=re.MULTILINE)[1:]
     for heading, body in zip(found[::2], found[1::2], strict=True):
         prose = []

@@ -20,6 +20,12 @@ def model_in(folder: Path) -> Path:
     for place in (folder, folder / "model"):
         if (place / "adapter_config.json").is_file() or (place / "config.json").is_file():
             return place
+    if not folder.is_dir():
+        where = "" if folder.is_absolute() else f" in {Path.cwd()}"
+        raise SystemExit(
+            f"Error: there is no folder {folder}{where}. Start the command in the folder of your project, or "
+            "name the whole path of a finished run's output_dir."
+        )
     raise SystemExit(f"Error: there is no model in {folder}; name the output_dir of a finished run, or a merged model.")
 
 

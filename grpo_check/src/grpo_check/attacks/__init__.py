@@ -1,6 +1,6 @@
 """Train a real model against a reward for some minutes, and show what the reward really paid for.
 
-`grpo_check.probe` tries fixed texts. A policy that is trained on the reward may find other faults; docs/attack.md has
+`grpo_check.probe` tries fixed texts. A policy that is trained on the reward may find other faults; docs/results.md has
 what it found. From a terminal: ``grpo-check attack FILE.py:function --rows rows.jsonl``.
 
 | module | contents |

@@ -11,7 +11,7 @@ from .figures import Figures
 
 
 class Limits(NamedTuple):
-    """The thresholds, fitted on half of the configurations in docs/pilot.md.
+    """The thresholds, fitted on half of the configurations in docs/results.md.
 
     Attributes:
         truncated: largest share of truncated completions.

@@ -66,7 +66,7 @@ _FEWEST_FOR_COARSE = 4
 _SHORT_COMPLETIONS = 256
 #: The largest group size that is suggested.
 _LARGEST_GROUP = 1024
-#: Temperatures below which groups may tie: in pilots of tiny models, 97% did at 0.1, and 16% at 0.3 (docs/pilot.md).
+#: Temperatures below which groups may tie: in pilots of tiny models, 97% did at 0.1, and 16% at 0.3 (docs/results.md).
 COLD = 0.3
 #: The highest learning rate of the published runs with all weights that we know (open-r1's 1.5B demo), and the hidden
 #: size up to which that says nothing, because small models learn at higher rates.

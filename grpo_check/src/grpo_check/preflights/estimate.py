@@ -1,7 +1,7 @@
 """Estimate memory and minutes of a GRPO run before it starts.
 
 Both are sums that you can check by hand; the docstrings have the formulas. On a CPU they were
-compared with real runs (docs/preflight.md); on a GPU they were never run.
+compared with real runs (docs/results.md); on a GPU they were never run.
 """
 
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ def _card(gpu: Gpu, gigabytes: float, tflops: float, fp32_tflops: float, layer_s
 #: NVIDIA's data sheets: bandwidth in GB/s, dense 16-bit tensor TFLOPS (of the L4 half of the sparse figure), fp32
 #: TFLOPS; the memory of a T4 is as Colab shows it. A T4 takes two milliseconds per layer, because with one all public
 #: runs without vLLM were slower than the formula (docs/gpu.md); there are none for the other cards. The CPU was
-#: measured: one core of the machine in docs/preflight.md.
+#: measured: one core of the machine in docs/results.md.
 HARDWARE = {
     "cpu": Hardware(None, 8e9, 6e10, 6e10, 1.2e-3),
     "t4": _card(Gpu("Tesla T4", 14.56, 7.5), 320, 65, 8.1, layer_seconds=2e-3),

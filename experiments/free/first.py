@@ -1,0 +1,73 @@
+"""What to try before GRPO, in order of cost, with what each step reached in the two benches."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from benches import NOT_YET, filled
+
+from grpo_utils.real.measuring import rates
+
+from .arms import CAREFUL, FEW, sft_name
+from .table import minutes, of
+
+SHOWN = {
+    "untrained": "0 examples",
+    "examples_3": "3 examples",
+    "examples_8": "8 examples",
+    "instruction": CAREFUL,
+    "schema_0": "JSON schema, 0 examples",
+    "schema_3": "JSON schema, 3 examples",
+    "sft_50": sft_name(50),
+    "sft_200": sft_name(200),
+    "grpo": "GRPO",
+}
+TASK = "query"  # of the tasks without answers to imitate
+
+
+def section(checked: Sequence[dict]) -> str:
+    """The order to try things in, from the cells that have ended and the rows of `bench_checked`."""
+    text = filled(
+        "first",
+        **{name: mean(arm, "greedy") for name, arm in SHOWN.items()},
+        tokens_0=tokens("0 examples"),
+        tokens_3=tokens(f"{FEW} examples"),
+        tokens_8=tokens("8 examples"),
+        minutes_50=minutes(of(sft_name(50))),
+        minutes_200=minutes(of(sft_name(200))),
+        minutes_grpo=minutes(of("GRPO")),
+        sampled_3=mean(f"{FEW} examples", "sampled"),
+        pass_3=mean(f"{FEW} examples", "pass@8"),
+        sampled_200=mean(sft_name(200), "sampled"),
+        sampled_grpo=mean("GRPO", "sampled"),
+        query_few=on_task(checked, "3 examples"),
+        query_self=on_task(checked, "self-training"),
+        query_grpo=on_task(checked, "GRPO"),
+    )
+    return f"\n{text}"
+
+
+def mean(arm: str, rate: str) -> str:
+    """The mean of a rate over the seeds of an arm."""
+    stored = of(arm)
+    return percent(fmean(rates(each)[rate] for each in stored)) if stored else NOT_YET
+
+
+def tokens(arm: str) -> str:
+    """How many tokens the prompt of an arm has."""
+    stored = of(arm)
+    return f"{fmean(each['prompt_tokens'] for each in stored):.0f}" if stored else NOT_YET
+
+
+def on_task(rows: Sequence[dict], arm: str) -> str:
+    """The greedy accuracy of an arm on a task that has no answers to imitate."""
+    found = [row["greedy"] for row in rows if (row["task"], row.get("arm")) == (TASK, arm)]
+    return percent(found[0].count("1") / len(found[0])) if found else NOT_YET
+
+
+def percent(rate: float) -> str:
+    """A rate in percent, with a decimal if it needs one.
+
+    >>> percent(0.975), percent(0.81)
+    ('97.5%', '81%')
+    """
+    return f"{100 * rate:.1f}".removesuffix(".0") + "%"
