@@ -13,13 +13,13 @@
 # You need to know Python, means and standard deviations; the [glossary](../docs/glossary.md) explains all other terms.
 #
 # Your time: 30–35 minutes with exercises. *Run All* takes about 1 to 3 minutes on a CPU, and 1.1 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -153,8 +153,8 @@ for factor, reward in zip(factors, rewards):
 # parts of it.
 # Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3.
 #
-# The tiny model was pretrained on additions written in five styles. One of them adds column by column, starting with
-# the ones. The next cell finds the answers in this style among all 100, and scores the first one:
+# The tiny model was pretrained on additions written in five styles. The next cell counts the answers in one of them, and scores
+# the first:
 
 # %%
 columns = [
@@ -168,7 +168,7 @@ print(f"{len(columns)} of {before.n} answers, such as {text}")
 print("reward:", sum(f * s for f, s in zip(factors, scores)))
 
 # %% [markdown]
-# The policy writes this style rarely, but a correct answer in it earns the full reward. These are the settings:
+# Remember this count. These are the settings:
 
 # %%
 import tempfile
@@ -241,9 +241,10 @@ print("strict accuracy:    ", after.accuracy)
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# One way survives. The column style was in {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
-# Nobody told the policy to use it. The policy sometimes wrote it, earned more with it than with its other styles, and so
-# wrote it more often.
+# One way survives: the style that you counted above, which adds column by column, starting with the ones. It was in
+# {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now. Nobody
+# told the policy to use it. The policy sometimes wrote it, earned more with it than with its other styles, and so wrote it more
+# often.
 #
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of that gain is the form. But the last number is also right more
 # often, {{right_numbers(after)}} times instead of {{right_numbers(before)}}: of the five styles, only the columns never forgot a carry in pretraining.

@@ -1,24 +1,24 @@
 # %% [markdown]
 # # 01 · Dataset preparation
 #
-# This model ends {{correct["messages"][1]}} of 100 answers in the right number. Change nothing but the form of the prompt, and it gets
-# {{correct["few-shot"][1]}} right. No error, no warning.
+# We ask this model 100 questions as chat messages, and {{correct["messages"][1]}} answers end in the right number. We ask the same
+# questions as plain strings, and {{correct["strings"][1]}} do. Nothing raises an error.
 #
-# **Guess first:** we tried plain text instead of chat messages, and chat messages that begin with two solved examples. Which of
-# the two gets {{correct["few-shot"][1]}}, and how many does the other get?
+# **Guess first:** chat messages again, but now two solved examples come before each question. How many of the 100 answers end in
+# the right number?
 #
 # You will be able to turn raw records into rows that GRPO can train on, and to find the faults that raise no error.
 #
 # You need [lesson 00](00_start.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 0.8 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -158,14 +158,14 @@ for kind, asked in prompts.items():
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# With messages, the last number is correct in {{correct["messages"][1]}} of 100 answers. Only {{correct["messages"][0]}}
+# With two solved examples, {{correct["few-shot"][1]}} answers end in the right number: this tiny model has never seen earlier
+# answers in a prompt. Large models often gain from examples, so evaluate yours with and without them.
+#
+# With messages, {{correct["messages"][1]}} of 100 answers end in the right number. Only {{correct["messages"][0]}}
 # answers have the required format as well. Most look like `20 + 28 is 48.`
 #
 # With plain strings, the last number is correct in {{correct["strings"][1]}}. The model was trained on messages and has never
 # seen a bare question. In training, the reward would stay near 0 without any error.
-#
-# With two solved examples, {{correct["few-shot"][1]}} are correct. This tiny model has never seen earlier answers in a prompt.
-# Large models often gain from examples, so evaluate yours with and without them.
 # </details>
 #
 # Give messages to an *instruct model*, which was trained to answer them. Give plain text to a *base model*, which was only

@@ -1,24 +1,23 @@
 # %% [markdown]
 # # 02 · Reward functions and how to test them
 #
-# The reward rose from {{flawed_log[0]["reward"]:.2f}} to {{flawed_log[-2]["reward"]:.2f}}. The correct answers fell from
-# {{before.accuracy.hits}} to {{flawed.accuracy.hits}} of {{before.n}}. It is the same run.
+# We paid a model for each tag of the format that its prompt asks for. In training, its mean reward rose from
+# {{flawed_log[0]["reward"]:.2f}} to {{flawed_log[-2]["reward"]:.2f}}.
 #
-# **Guess first:** a second reward pays for the format of an answer and never reads a number in it. What happens to the
-# correct answers?
+# **Guess first:** before training, {{before.accuracy.hits}} of its {{before.n}} answers were correct. How many are correct now?
 #
 # You will be able to write a reward, attack it before you train, and recognize a reward hack in two curves.
 #
 # You need [lesson 00](00_start.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -212,7 +211,7 @@ print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
 # The first line has the verdict. The next two count the right answers that are paid too little (such as `42.00`) and the
-# wrong ones that are paid too much. Each finding has a code, what was seen, an example, why it matters, and what to do.
+# wrong ones that are paid too much. Each finding has a code, the evidence, an example, the reason and the fix.
 # `wrong_beats_right` means that a wrong answer earns at least as much as a correct one: 42.84 contains 42. With
 # `answers=["42", ""]`, `probe` finds the third cheat, too.
 #
@@ -471,9 +470,9 @@ for first, second in ((2, 1), (200, 100), (0.5, 2)):
     print(f"weights {first:3} and {second:3}: {advantages(sums)}")
 
 # %% [markdown]
-# - The scale of the weights does not matter: 200 and 100 give the same advantages as 2 and 1.
-# - Their proportion matters. With 2 and 1, the third completion (correct, wrong format) beats the second (wrong, correctly
-#   formatted). With 0.5 and 2, the second beats the third. So correctness must weigh more than all other rewards combined.
+# The proportion of the weights decides which completion wins. With 2 and 1, the third completion (correct, wrong format) beats
+# the second (wrong, correctly formatted). With 0.5 and 2, the second beats the third. So correctness must weigh more than all
+# other rewards combined. (What larger weights change is an exercise of [lesson 03](03_grpo_lora.ipynb).)
 #
 # But a small weight does not keep a reward's influence small. A correct answer now earns 2.3, a wrong one 0.3, and a bonus
 # adds 0.1. Compare a group with two wrong answers with a group in which all four are correct:
@@ -628,7 +627,7 @@ if checked.endswith("correct."):
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: with a cap of 1.0, a pile of tags earns no more than a clean completion. So nothing favors the pile, and the number
-# of correct answers rises. Paying 0.01 per tag changes nothing, because TRL divides by the standard deviation.
+# of correct answers rises. If you only pay another amount per tag, the pile still wins.
 #
 # Exercise 2: extract the only answer, and compare lower-case letters without punctuation. The course's `fuzzy_reward` also
 # accepts a typo.

@@ -1,21 +1,22 @@
 # %% [markdown]
 # # 04 · Reading a run
 #
-# Six runs are broken, and none of them stops with an error. **Guess first:** how many can you name from their curves? Cover
-# the text below each figure, and look for the fault.
+# Six runs are broken, and none of them stops with an error.
+#
+# **Guess first:** how many faults can you name from the curves alone? Name each before you open the answer below its figure.
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first, which trains a model with GRPO.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.1 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -241,7 +242,7 @@ show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 # %% [markdown]
 # ## 6. Find out why nothing is learned
 #
-# This run uses a single, hastily written reward.
+# This run uses a single, hastily written reward. Which panel shows the fault?
 
 
 # %%
@@ -253,40 +254,48 @@ tied = train(config_of("tied", reward_weights=[1.0]), [quick_reward])
 KEYS = ["reward_std", "frac_reward_zero_std", "grad_norm"]
 show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# Within each group, all scores are equal: `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}. So all advantages are 0, and so is
+# `grad_norm`, the length of the *gradient* (how to change each weight): {{max(logged(tied, 'grad_norm')):g}} at every step. The policy never changed.
+#
+# `reward_std` hides this. It is the spread of the scores in the whole batch, and ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run: {{logged(healthy, 'reward_std')[-1]:.2f}}).
+#
+# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare it with the completion.
+# </details>
+
 # %%
 print(diagnose(tied)[0])
 
 # %% [markdown]
-# The scores differ: `reward_std`, their spread in a batch, ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run: {{logged(healthy, 'reward_std')[-1]:.2f}}). But
-# `frac_reward_zero_std` is {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm`, the length of the *gradient* (how to
-# change each weight), is {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
-#
-# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare it with the completion.
-#
 # The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied, but these are *saturated*: all their answers are correct. (With
 # `scale_rewards="batch"` or GDPO, TRL computes `frac_reward_zero_std` from the whole batch. It then does not show tied groups.)
 
 # %% [markdown]
-# ## 7. Recognize a collapsed policy
+# ## 7. Change one number
 #
-# This run changes one number.
+# This run has another learning rate. What has become of the policy?
 
 # %%
 wild = train(config_of("wild", learning_rate=0.05))
 KEYS = ["reward", "entropy", "completions/mean_length"]
 show_run_curves({"healthy": healthy, "this run": wild}, KEYS)
 
-# %%
-print(diagnose(wild)[0])
-samples = (run.folder / "wild/health/samples.txt").read_text()
-print(*samples.splitlines()[:4], sep="\n")
-
 # %% [markdown]
-# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the held-out sample is noise. Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends
+# <details><summary>After you have guessed</summary>
+#
+# The policy has collapsed. The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the held-out sample printed below is noise. Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends
 # at {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.)
 #
 # The cause is a learning rate 25 times that of the healthy run. Noise earns almost no reward, so the policy does not recover,
 # however long you wait. Go back to a *checkpoint*, a saved copy of the run, and divide the learning rate by ten or more.
+# </details>
+
+# %%
+print(diagnose(wild)[0])
+samples = (run.folder / "wild/health/samples.txt").read_text()
+print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
 # ## 8. Distinguish two causes of truncation
@@ -475,7 +484,7 @@ print(check_exercise("Exercise 1", broke, [((), "none")], STRONGER))
 # does not rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed numbers are
 # final reward means.
 #
-# Try both before you unfold the solutions. Next is [lesson 09](09_stages.ipynb).
+# Try both before you unfold the solutions. Next, [lesson 05](05_real_model.ipynb) trains a real model.
 
 
 # %%
@@ -530,7 +539,7 @@ print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: one of many possible changes. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
+# Exercise 1: this is one of many possible changes. At a temperature of 0.01, the eight completions of a group are equal, so every group is tied and
 # the policy learns nothing. The untrained policy's most likely answer has no tags, so the reward is near 0, too.
 # Our prediction for entropy was wrong: we wrote "same", and it is lower, because the policy no longer varies its answers.
 # </details>

@@ -9,12 +9,11 @@
 #
 # You will be able to train a real language model with GRPO, and say what kind of gain it is and how much of it is free.
 #
-# [Lesson 00](00_start.ipynb) explains the words, and [lesson 03](03_grpo_lora.ipynb) each call. On a free T4, this lesson takes
-# [15 to 25 minutes, estimated](../docs/gpu.md#a-free-t4-and-one-hour). On a laptop, read the stored outputs: they are all here.
+# You need [lesson 00](00_start.ipynb); the [glossary](../docs/glossary.md) has every term, and [lesson 03](03_grpo_lora.ipynb)
+# explains each call. On a free T4, this lesson takes [15 to 25 minutes,
+# estimated](../docs/gpu.md#a-free-t4-and-one-hour). On a laptop, read the stored outputs: they are all here.
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 57 to 117 minutes on a CPU.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
@@ -26,6 +25,8 @@
 # In Colab, choose *Runtime > Change runtime type > T4 GPU* before you run the first cell.
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # The next cell installs the course in two to four minutes. Elsewhere, it does nothing. On Kaggle, first turn on *Internet*
 # and choose *Accelerator > GPU T4 x2*.
@@ -65,7 +66,7 @@ run = setup_real(PROFILE, MODEL, BASE_BITS, OUTPUT_DIR)
 # ## 2. Choose a task whose form the model already writes
 #
 # The task is to turn an order in words into JSON. `orders` fills names, cities and items into sentence patterns. Held-out
-# rows share none of these words with training rows. Every second held-out row uses a pattern that training never shows.
+# rows, never trained on, share none of these words with training rows. Every second held-out row uses a pattern that training never shows.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows
@@ -203,7 +204,8 @@ for name, text in WRITTEN.items():
 #
 # ## 4. Look before you train
 #
-# Load the policy as in lesson 03. The base model stays frozen, and an adapter next to every linear layer learns.
+# Load the policy as in lesson 03. The base model stays frozen, and a LoRA adapter, a pair of small matrices next to every linear
+# layer, learns.
 
 # %%
 import torch
@@ -276,12 +278,12 @@ print(HEADER)
 looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
-# At a temperature of 1, TRL's default, {{looks[1.0][0]:.0%}} of the samples contain an object; at 0.4, {{looks[0.4][0]:.0%}}
-# do. Of 64 samples at each temperature, {{looks[1.0][3]}} are correct at 1, {{looks[0.7][3]}} at 0.7 and
-# {{looks[0.4][3]}} at 0.4. We train at 1. [We do not know](../docs/settings.md#temperature) which temperature trains best.
+# The *temperature* is how random sampling is. At 1, TRL's default, {{looks[1.0][0]:.0%}} of the samples contain an object; at
+# 0.4, {{looks[0.4][0]:.0%}} do. Of 64 samples at each temperature, {{looks[1.0][3]}} are correct at 1, {{looks[0.7][3]}} at 0.7
+# and {{looks[0.4][3]}} at 0.4. We train at 1. [We do not know](../docs/settings.md#temperature) which temperature trains best.
 #
-# Lessons 03 and 07 load their base model in 4 bits. See what that does to this one. (On a CPU that is slow in bf16, the cell
-# does nothing.)
+# Lesson 03 loads its base model in 4 bits, to save memory. See what that does to this one. (On a CPU that is slow in bf16, the
+# cell does nothing.)
 
 # %%
 on_cpu = run.profile.name == "cpu"
@@ -343,7 +345,8 @@ print(report)
 # is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
 # The first completion shows why the rewards start low, and {{report.figures.truncated.value:.0%}} of the completions run into
-# the limit of {{TOKENS}} tokens.
+# the limit of {{TOKENS}} tokens. That is also why the planned minutes are more than twice what section 6 took: samples that run
+# into the limit take longest, and the machine of the stored run did other work, too.
 #
 # <details><summary>Evidence</summary>
 #
@@ -358,7 +361,7 @@ print(report)
 #
 # | measure | what it shows |
 # |---|---|
-# | greedy accuracy | what a user who decodes greedily gets |
+# | greedy accuracy: is the answer of the most likely tokens correct? | what a user who decodes greedily gets |
 # | sampled accuracy, at the temperature of training | what training sees |
 # | pass@8: is one of eight samples correct? | what the model finds in eight tries |
 
@@ -566,7 +569,8 @@ print(answer)
 #
 # ## 9. Say which kind of gain it is
 #
-# Compare the same prompts before and after:
+# Compare the same prompts before and after, with a *paired test*. [Lesson 06](06_evaluation.ipynb) will explain it; a change
+# counts if `p` is below 0.05.
 
 # %%
 from grpo_utils import paired_change
@@ -598,14 +602,12 @@ for kind in ("known sentence", "new sentence"):
 # | sampled alone | *less noise*: a user who decodes greedily gains nothing |
 # | greedy alone | *another most likely answer* |
 #
-# Here, greedy accuracy went from {{fmean(before["greedy"]):.3f}} to {{fmean(after["greedy"]):.3f}}. With three
-# examples in its prompt, the untrained model reached {{fmean(few_shot):.3f}}. Over that free alternative, training added
-# {{over_examples.estimate.signed()}}, and the trained model needs no examples. Eight examples [were better than
-# three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), so over those it adds less.
+# Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200 answers
+# were correct before training, and 187 are now. The untrained model with three examples in its prompt gets {{sum(few_shot)}}.
+# The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs no examples. Over eight
+# examples, which [were better than three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
 #
-# Sampled accuracy went from {{fmean(before["sampled, some"]):.3f}} to {{fmean(after["sampled, some"]):.3f}}, and pass@8 from
-# {{fmean(before["pass@8, some"]):.3f}} to {{fmean(after["pass@8, some"]):.3f}}, on {{len(some_rows)}} prompts. So the first
-# row applies, *new in eight tries*. Three limits remain:
+# Three limits remain:
 #
 # - It is new for this prompt. With three or eight examples, the untrained model finds 0.55 or 0.68 in eight tries
 #   ([the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
@@ -626,7 +628,8 @@ for kind in ("known sentence", "new sentence"):
 #
 # ## 10. Try a higher learning rate
 #
-# In most other lessons, the tiny model learns at a rate of 2e-3, ten times the rate of this lesson. Train a second adapter
+# The *learning rate* is how far one step moves the weights. In most other lessons, the tiny model learns at 2e-3, ten times the
+# rate of this lesson. Train a second adapter
 # at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts. **Guess first:** will it learn faster?
 
 # %%
@@ -668,7 +671,7 @@ print("greedy answer at 2e-3:", answer[:300])
 #
 # ## 11. Merge, and use the model
 #
-# Merge as in lesson 03, and load the result as any user would:
+# *Merge* the adapter: add it to the weights of the base, as in lesson 03. Then load the result as any user would:
 
 # %%
 from transformers import logging, pipeline

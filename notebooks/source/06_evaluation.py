@@ -10,13 +10,13 @@
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 minutes on a CPU, and 1.2 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -438,7 +438,8 @@ print(f"the best: {accuracies.max():.3f}")
 # %% [markdown]
 # ## 11. Write the report
 #
-# Generate the report, so that every number is from this run. A good report also says what got worse and what was not shown.
+# Generate the report from the results, so that every number comes from this run. A good report also says what got worse and what
+# was not shown.
 
 # %%
 worse = [name for name, c in elsewhere.items() if c.verdict == "got worse"]

@@ -1,22 +1,21 @@
 # %% [markdown]
 # # 07 · Keep, resume, export
 #
-# We kill a run and damage its newest checkpoint. After we resume it, its weights differ by {{apart_resumed:.1f}} from those of an
-# uninterrupted run.
+# The exported model solves {{solved['left']:.0f}} of 20 problems in one batch. We change one setting of the tokenizer, and it
+# solves {{solved['right']:.0f}}. Weights, questions and greedy decoding are the same, and nothing raises an error.
 #
-# **Guess first:** with padding on the left, the exported model solves {{solved['left']:.0f}} of 20 problems. How many does
-# it solve with padding on the right?
+# **Guess first:** which setting is it?
 #
-# You will be able to resume a killed run, merge its adapter, check that nothing was lost, and publish and serve the model.
+# You will be able to resume a killed run, merge its adapter without loss, and publish and serve the model.
 #
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.4 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # <details><summary>Set up: on Colab and Kaggle</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing.
@@ -43,8 +42,9 @@ prompts = list(test_rows["prompt"])
 # %% [markdown]
 # ## 1. Kill a run
 #
-# A run that can be *resumed* saves *checkpoints*: folders with everything that it needs to continue from a step. The next
-# two cells put a training run into a script, so that we can kill it. First the settings:
+# A free Colab session can end at any time. A run that survives this saves *checkpoints*, folders with everything that it needs to
+# *resume*, which means to continue from a step. The next two cells put a training run into a script, so that we can kill it.
+# First the settings:
 
 # %%
 SHARED = dict(
@@ -208,7 +208,7 @@ print("largest difference of a weight:", apart_resumed)
 #   `grpo_utils` instead of `trainer.train`.
 # - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly.
 #
-# A free Colab session can end at any time, and its disk is then deleted. Mount Google Drive
+# When a Colab session ends, its disk is deleted. Mount Google Drive
 # (`from google.colab import drive; drive.mount("/content/drive")`), and save checkpoints there. Drive uploads files with a
 # delay and in any order, so the newest checkpoint may lack a file, and `checkpoint_problem` finds that. Without Drive,
 # `GRPOConfig(push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True, hub_private_repo=True)` pushes each
@@ -469,7 +469,7 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 
 # %% [markdown]
 # The 4-bit merge changed {{unlike['4-bit merge']}} of 200 answers, and the fp32 merge {{unlike['fp32 merge']}}. No loss of
-# accuracy is shown on this easy task. A harder task could show one.
+# accuracy is shown on this easy task; a harder one could show it.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 #
@@ -491,7 +491,7 @@ print(prompts[1][-1]["content"], answer)
 # Pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other defaults.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the length
-# of the longest. How much does its side matter?
+# of the longest. The next cell tries both sides.
 
 # %%
 solved = {}
@@ -508,7 +508,7 @@ for side in ("right", "left"):
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The same weights solve {{solved['left']:.0f}} problems with padding on the left, and {{solved['right']:.0f}} on the right.
+# It is `padding_side`. The same weights solve {{solved['left']:.0f}} problems with padding on the left, and {{solved['right']:.0f}} on the right.
 # The model continues from the last position. On the right, that position is a filler token and not the end of your question.
 # There is no error and no warning. The model just looks stupid.
 # </details>
@@ -586,8 +586,8 @@ print("pipeline:", answer)
 # The server gives the same answer as `pipeline`. Make this comparison for every server. To start this one yourself, type
 # `transformers serve outputs/export/merged`.
 #
-# The commands below are for a GPU or another program, and we have not run them. *vLLM* serves many users. Its second command
-# serves the unmerged adapter on its base; replace `BASE` with the base's name.
+# *vLLM* serves many users on a GPU. Its second command serves the unmerged adapter on its base; replace `BASE` with the base's
+# name. (We have not run the commands in the rest of this section.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo

@@ -6,19 +6,19 @@
 # **Guess first:** before training, this policy starts its answer to one question with `<reasoning>` with a probability of
 # {{choices['<reasoning>'][0]:.2f}}. It answers the question eight times, and you make one update. How high is that probability now?
 #
-# You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and its *gradient* (how the
-# loss changes with each weight) equal those of TRL's `GRPOTrainer`.
+# You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and gradient equal those of
+# TRL's `GRPOTrainer`.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first, and know PyTorch's tensors and `backward()`.
 #
 # Your time: 60–75 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.3 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -199,9 +199,9 @@ for place in (0, 1, 3):
     print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs))
 
 # %% [markdown]
-# The first token decides whether the reasoning comes first: `9` has a probability of {{probabilities[0, 0]:.2f}}, and `<reasoning>` of {{probabilities[1, 0]:.2f}}.
-# Most other tokens are nearly certain. If the shift were wrong, nothing would raise an error, but these tokens would look
-# improbable. So print such probabilities to check the shift.
+# Most tokens are nearly certain, which shows that the shift is right: with a wrong shift, nothing would raise an error, but these
+# tokens would look improbable. The first token is a real choice. `9` has a probability of {{probabilities[0, 0]:.2f}}, and
+# `<reasoning>` of {{probabilities[1, 0]:.2f}}.
 
 # %% [markdown]
 # ## 5. Limit how far a token moves
@@ -228,7 +228,8 @@ def clipped_loss(logps, old, advantages, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# Print the loss and its gradient for five ratios. A token whose gradient is 0 teaches nothing.
+# Print the loss and its *gradient*, how the loss changes with the token's log-probability, for five ratios. A token whose
+# gradient is 0 teaches nothing.
 
 
 # %% tags=["nbval-check-output"]
@@ -284,8 +285,8 @@ def update(model, optimizer, batch):
 
 
 # %% [markdown]
-# Make one update from the batch of section 3, and look at its tokens before and after. Most were certain before.
-# `uncertain_tokens` finds the others: the sampled tokens with a probability below 0.9, each with the text that leads to it.
+# Make one update from the batch of section 3, and look at its uncertain tokens before and after. `uncertain_tokens` finds the
+# sampled tokens with a probability below 0.9, each with the text that leads to it.
 
 
 # %%
@@ -373,15 +374,15 @@ print("\nthe last two evaluations:", late.sentence, sep="\n")
 
 # %% [markdown]
 # The loop learns without a single line of TRL. Held-out strict accuracy rose from
-# {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. Between the last two evaluations, accuracy
-# changed by {{late.difference.value:+.3f}}, so the last five steps show no improvement. Most of the gain comes from the
-# format, and [lesson 06](06_evaluation.ipynb) explains the two parts.
+# {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. Most of this gain is the format, which
+# [lesson 06](06_evaluation.ipynb) separates from the arithmetic. The last five steps show no further improvement.
 
 # %% [markdown]
 # ## 8. Compare with TRL
 #
-# A slightly wrong formula still trains a model, which is why it can stay wrong for years. So compare yours with a reference.
-# On a fresh batch, every ratio is 1, and a wrong clip would not show. So the next cell makes eight updates from one batch.
+# A slightly wrong formula still trains a model, which is why it can stay wrong for years. So compare yours with a reference, on
+# a batch that is off-policy: on a fresh one, every ratio is 1, and a wrong clip would not show. The next cell makes eight updates
+# from one batch.
 
 # %%
 policy, optimizer = new_policy()
@@ -455,8 +456,8 @@ wrong, error = ours_off_by(high=0.28)
 print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 
 # %% [markdown]
-# TRL's loss is {{theirs:.6f}}, and yours is {{ours:.6f}}. The gradients differ by at most {{rounding:.0e}}, which is rounding. With an upper epsilon of 0.28,
-# the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
+# Your loss equals TRL's in all printed digits, and the gradients differ only by rounding, at most {{rounding:.0e}}. With an upper
+# epsilon of 0.28, the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
 

@@ -1,23 +1,23 @@
 # %% [markdown]
 # # 09 · Train in stages
 #
-# The first stage pays nothing for a correct answer. Correct answers still rise from {{before.accuracy.hits}} to
-# {{formed.accuracy.hits}} of {{formed.n}}.
+# Our first stage pays for the format and nothing for a correct number. Answers that are right in both still rise from
+# {{before.accuracy.hits}} to {{formed.accuracy.hits}} of {{formed.n}}. A second stage then pays for both.
 #
-# **Guess first:** is it better to teach the format first, or everything at once? By how much?
+# **Guess first:** does this plan beat a single stage that pays for both from the start?
 #
 # You will be able to train one adapter in stages, and to test whether the stages help.
 #
-# You need [lesson 03](03_grpo_lora.ipynb).
+# You need [lesson 03](03_grpo_lora.ipynb) and the tests of [lesson 06](06_evaluation.ipynb).
 #
 # Your time: 45–55 minutes with exercises. *Run All* takes about 2 to 6 minutes on a CPU, and 1.8 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -149,11 +149,10 @@ gain = compare(before, formed)
 print(gain)
 
 # %% [markdown]
-# The first stage was paid only for the format, and strict accuracy rose from {{before.accuracy.value:.2f}} to
-# {{formed.accuracy.value:.2f}}. Did the model learn to add? Nothing shows it: of the correctly formatted answers,
-# {{before.accuracy_given_format.value:.0%}} were correct before, and {{formed.accuracy_given_format.value:.0%}} after.
-# The line before the last splits the gain, and nearly all of it comes from the format. The tiny model could already add;
-# it just did not write its results inside the tags.
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{formed.accuracy.value:.2f}}, and nearly all of this gain comes from
+# the format, as the line before the last shows. Nothing shows that the model adds better: of the correctly formatted answers,
+# {{before.accuracy_given_format.value:.0%}} were correct before, and {{formed.accuracy_given_format.value:.0%}} after. It could
+# already add; it just did not write its results inside the tags.
 
 # %% [markdown]
 # ## 3. Continue with the same adapter
@@ -191,8 +190,8 @@ print(f"steps of both stages:     {2 * run.steps}")
 print(f"steps that Adam counted:  {counted:.0f}")
 
 # %% [markdown]
-# Adam started from zero, which is what we want: its old means belong to other rewards. (To continue an *interrupted* run,
-# you need them. [Lesson 07](07_export.ipynb) kills a run and resumes it.)
+# No, Adam started from zero. This is what we want here, because its old means belong to other rewards. (To resume an interrupted
+# run, as in [lesson 07](07_export.ipynb), you need them.)
 #
 # **Only the adapter carries over to the next stage.**
 
@@ -238,8 +237,7 @@ for seed in (SEED + 1, SEED + 2):
     twos.append(measure(train_plan(TWO_STAGES, seed), seed))
 
 # %% [markdown]
-# For each seed, compare the two plans prompt by prompt. Then average over the seeds
-# ([lesson 06](06_evaluation.ipynb) explains both).
+# For each seed, compare the two plans prompt by prompt. Then average over the seeds, as in lesson 06.
 
 # %%
 from grpo_utils import compare_seeds, paired_change, show_changes
@@ -268,10 +266,8 @@ show_changes(changes, "Two stages minus one stage")
 #
 # <details><summary>Evidence</summary>
 #
-# The difference is {{by_seed.differences[0]:+.3f}}, {{by_seed.differences[1]:+.3f}} and {{by_seed.differences[2]:+.3f}} with
-# the three seeds, and the interval of the mean reaches from {{by_seed.difference.low:+.3f}} to
-# {{by_seed.difference.high:+.3f}}. So two stages could still be a little better or worse. This is one easy task and one tiny
-# model; other tasks can behave differently.
+# The interval of the mean, printed above, has room on both sides of 0. So two stages could still be a little better or worse.
+# This is one easy task and one tiny model; other tasks can behave differently.
 # </details>
 
 # %% [markdown]
@@ -352,7 +348,9 @@ show_changes(changes, "Two stages minus one stage")
 #     policy.save_pretrained(f"outputs/{name}/adapter")
 # ```
 #
-# Without Unsloth, replace the first two calls with those of transformers and PEFT. The loop does not change:
+# <details><summary>The same without Unsloth</summary>
+#
+# Replace the first two calls with those of transformers and PEFT. The loop does not change:
 #
 # ```python
 # from peft import LoraConfig, get_peft_model
@@ -367,6 +365,7 @@ show_changes(changes, "Two stages minus one stage")
 # lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
 # policy = get_peft_model(base, lora)
 # ```
+# </details>
 #
 # For a plan in a file, checkpoints within each stage, and evaluation after each, copy the template: `python -m grpo_utils
 # new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/gpu.md#which-model) says what
@@ -412,7 +411,7 @@ print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 # verdict, compared with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in both
 # variables below.
 #
-# **Try both before you unfold the solutions below.** [Lesson 06](06_evaluation.ipynb) explains the tests of section 4.
+# **Try both before you unfold the solutions below.** Next, [lesson 10](10_sft_then_grpo.ipynb) puts examples before GRPO.
 # *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula, and *FastCuRL* (arXiv 2503.17287)
 # is about limits that grow from stage to stage.
 

@@ -12,13 +12,13 @@
 # You need [lesson 02](02_rewards.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 7 minutes on a CPU, and 1.1 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -345,9 +345,8 @@ show_advantages(gated, "none", "batch")
 #
 # <details><summary>What neither remedy prevents</summary>
 #
-# The judge's push is small only in comparison with the rule's. The steps of the optimizer Adam do not depend on the scale of
-# the gradients (Kingma and Ba 2015, arXiv 1412.6980). If the rule ties in all groups for many steps, the judge still moves
-# the policy.
+# If the rule ties in all groups for many steps, the judge still moves the policy. Its push is small only in comparison with the
+# rule's, and the steps of the optimizer Adam do not depend on the scale of the gradients (Kingma and Ba 2015, arXiv 1412.6980).
 # </details>
 
 # %% [markdown]

@@ -11,13 +11,13 @@
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 10 minutes on a CPU, and 1.2 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -540,9 +540,9 @@ print(check_exercise("Exercise 2", *mine))
 #
 # Exercise 1: subtract the two expected rewards.
 #
-# Exercise 2: a guess is rarely right, so the break-even cost is not far below 1.0, and at 0.75 the calls stay. Look at their
-# curve, though. In section 6, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode.
-# The cost and the format reward make a guess look good while most answers after a call are still wrong.
+# Exercise 2: at 0.75 the calls stay, because a guess is rarely right and the break-even cost is not far below 1.0. But they
+# hardly rise. In section 6, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode. While
+# most answers after a call are still wrong, the cost and the format reward make a guess look good.
 # </details>
 
 

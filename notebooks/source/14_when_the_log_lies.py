@@ -12,13 +12,13 @@
 # Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss with its ratio and its clip.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 2 to 4 minutes on a CPU, and 1.0 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -525,7 +525,7 @@ print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio
-# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts its probabilities into a
+# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts vLLM's probabilities into a
 # separate importance weight.)
 #
 # **Try both before you unfold the solutions.**

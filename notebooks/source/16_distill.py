@@ -1,25 +1,24 @@
 # %% [markdown]
 # # 16 · Distill or reinforce?
 #
-# A student writes an answer of {{len(kl)}} tokens, and its *teacher*, a better model, reads it. They differ at one token, which accounts
-# for {{share:.0%}} of their disagreement. A reward would score all {{len(kl)}} tokens alike.
+# A *teacher* model has an accuracy of {{sum(taught["weak"]) / 200:.2f}}. A student that learns the teacher's probability of every token
+# reaches {{sum(last["distilled, weak teacher"]) / 200:.2f}}: it matches its teacher, mistakes included.
 #
-# **Guess first:** three students learn from equally many sequences. One has this teacher's opinion of each token, one
-# the correct answers of a weak teacher, and one only a reward. Which is ahead after ten steps, and which in the end?
+# **Guess first:** a second student copies only texts of this teacher, those that a program found correct. Does it end below its
+# teacher, level with it, or above?
 #
-# You will be able to decide whether a model should learn from a reward, from the answers of a better model, or from that
-# model's opinion of every token.
+# You will be able to choose what a model learns from: a reward, a better model's answers, or its opinion of every token.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first. [Lesson 10](10_sft_then_grpo.ipynb) explains SFT.
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 3 minutes on a CPU, and 1.0 GB of memory.
-#
-# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
+#
+# {{badges}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will
@@ -386,11 +385,13 @@ show_changes(changes, "Students minus their weak teacher")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# After ten steps, distillation from the good teacher is at {{rates["distilled, good teacher"][2]:.2f}}, and GRPO at
-# {{rates["GRPO"][2]:.2f}}. At the end, they are at 0.98 and 0.96, and filtered SFT is at 0.76. The teacher is a ceiling for distillation: {{sum(last["distilled, weak teacher"]) / 200:.2f}}
-# against the weak teacher's {{sum(taught["weak"]) / 200:.2f}} ({{changes["distilled"].verdict}}). The other two students
-# surpass it. For GRPO, this is no surprise: it is the run that the weak teacher was taken from, some steps later. Filtered
-# SFT learned from this teacher's texts and from the check; exercise 2 asks which of the two it needed.
+# Above: filtered SFT ends at 0.76, and the weak teacher is at {{sum(taught["weak"]) / 200:.2f}}. Distillation from the same teacher ends
+# at {{sum(last["distilled, weak teacher"]) / 200:.2f}} ({{changes["distilled"].verdict}}), because it has nothing else to learn from.
+# Filtered SFT learned from this teacher's texts and from the check; exercise 2 asks which of the two it needed.
+#
+# GRPO and distillation from the good teacher end at 0.96 and 0.98. After ten steps, they are at {{rates["GRPO"][2]:.2f}} and
+# {{rates["distilled, good teacher"][2]:.2f}}. (That GRPO surpasses the weak teacher is no surprise: this teacher is an early
+# state of the same run.)
 # </details>
 
 # %% [markdown]
@@ -526,7 +527,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # |---|---|---|
 # | a teacher that is good enough, its weights, and a base that is sometimes correct | on-policy distillation | it learns from every token, and needed the fewest steps on addition |
 # | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; check the provider's terms of use |
-# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the samples of the teacher; over its greedy answers, only GRPO is shown to. The student's own correct answers may do as well (exercise 2) |
+# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the teacher's samples; only GRPO is shown to surpass its greedy answers |
 # | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher |
 # | a check, no teacher, and a base that is sometimes correct | GRPO | only the check knows what is correct |
 # | a base that is never correct | SFT, then perhaps GRPO; count what the answers name, not only how many are correct | all groups tie, so GRPO has no gradient |
