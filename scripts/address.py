@@ -26,8 +26,11 @@ BY_HAND = (
     "**File > Import Notebook**. Links work on GitHub and in JupyterLab; elsewhere, look for the linked file "
     "in `docs/` or `notebooks/`."
 )
-#: The line that explains how to open a lesson: in the source, with an address, and without one.
-OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", re.MULTILINE)
+#: What is left of a line that an address does not need, or that needs an address: a comment that no page shows.
+NO_BADGES, NO_STEPS = "<!-- badges -->", "<!-- steps -->"
+#: The line of the badges, and the one on opening a lesson by hand: in the source, with an address, and without.
+BADGES = re.compile(rf"^(?:\{{\{{badges\}}\}}|{NO_BADGES}|{re.escape(COLAB)}).*$", re.MULTILINE)
+STEPS = re.compile(rf"^(?:\{{\{{steps\}}\}}|{NO_STEPS}|{START}).*$", re.MULTILINE)
 #: A link from a lesson to a file of the course: in the source, and to any copy of the course on GitHub.
 RELATIVE = re.compile(r"\]\((?!\w+:)([\w./-]+\.\w+)(#[\w-]+)?\)")
 ABSOLUTE = re.compile(
@@ -84,11 +87,12 @@ def with_line(text: str, line: str, following: str, place: Place) -> str:
 
 
 def lesson_text(text: str, name: str, place: Place) -> str:
-    """A Markdown cell of a lesson, with its opening line and links that work everywhere.
+    """A Markdown cell of a lesson, with badges or the steps to open it by hand, and links that work everywhere.
 
     Colab and Kaggle have only the notebook, so relative links do not work there.
     """
-    text = relative_links(OPENING.sub(lambda _: badges(name, place) or BY_HAND, text))
+    text = STEPS.sub(NO_STEPS if place.repo else BY_HAND, BADGES.sub(lambda _: badges(name, place) or NO_BADGES, text))
+    text = relative_links(text)
     return RELATIVE.sub(lambda link: absolute_link(link, place), text) if place.repo else text
 
 

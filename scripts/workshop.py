@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 
 import nbformat
-from address import OPENING, ROOT, Place, current, relative_links
+from address import BADGES, ROOT, STEPS, Place, current, relative_links
 from build_notebooks import ASKS_FOR_GPU, SOURCES, convert
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 from values import VALUE
@@ -63,7 +63,9 @@ def student_copy(
     for cell in copy.cells:
         if cell.cell_type == "markdown":
             paragraphs = relative_links(cell.source).split("\n\n")
-            text = "\n\n".join(paragraph for paragraph in paragraphs if not OPENING.match(paragraph))
+            text = "\n\n".join(
+                paragraph for paragraph in paragraphs if not (BADGES.match(paragraph) or STEPS.match(paragraph))
+            )
             cell.source = with_working_links(UNFOLD.sub("", text), "notebooks", current())
         else:
             cell.source = CHECKED.sub(rf'\1, lesson="{lesson}"\2', cell.source)

@@ -6,7 +6,7 @@ import symtable
 import nbformat
 import pytest
 import workshop
-from address import OPENING, Place, current, lesson_text
+from address import BADGES, STEPS, Place, current, lesson_text
 from build_notebooks import SOURCES, convert
 from course import ROOT
 
@@ -99,9 +99,10 @@ def test_no_kept_cell_needs_a_name_from_a_solution(books):
 
 def test_the_line_with_the_badges_goes_because_it_opens_the_solutions(books):
     lesson, copy = books
-    [place] = [number for number, cell in enumerate(lesson.cells) if OPENING.search(cell.source)]
-    assert not OPENING.search("\n".join(cell.source for cell in copy.cells))
-    assert copy.cells[place].source.count("\n\n") == lesson.cells[place].source.count("\n\n") - 1
+    for line in (BADGES, STEPS):
+        [place] = [number for number, cell in enumerate(lesson.cells) if line.search(cell.source)]
+        assert not line.search("\n".join(cell.source for cell in copy.cells))
+        assert copy.cells[place].source.count("\n\n") == lesson.cells[place].source.count("\n\n") - 1
 
 
 def test_a_copy_of_a_lesson_with_an_address_links_to_the_folder_that_is_handed_out(books, request):

@@ -12,13 +12,15 @@
 # You need [lesson 00](00_start.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 0.8 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
 #
-# {{badges}}
+# {{steps}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will

@@ -14,6 +14,8 @@
 # minutes, estimated](../docs/gpu.md); run the shorter [lesson 05](05_real_model.ipynb) first.
 #
 # Your time: 60–65 minutes with exercises. *Run All* takes about 1 to 4 minutes on a CPU, and 1.6 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## Set up
@@ -23,7 +25,7 @@
 #
 # <details><summary>On Colab and Kaggle</summary>
 #
-# {{badges}}
+# {{steps}}
 #
 # The next cell installs the course in two to four minutes. Elsewhere, it does nothing. On Kaggle, first turn on *Internet*
 # and choose *Accelerator > GPU T4 x2*. [On a GPU](../docs/gpu.md#a-free-t4-and-one-hour) explains how to keep a run,

@@ -14,6 +14,8 @@
 # estimated](../docs/gpu.md#a-free-t4-and-one-hour). On a laptop, read the stored outputs: they are all here.
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 57 to 117 minutes on a CPU.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
@@ -26,7 +28,7 @@
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
 #
-# {{badges}}
+# {{steps}}
 #
 # The next cell installs the course in two to four minutes. Elsewhere, it does nothing. On Kaggle, first turn on *Internet*
 # and choose *Accelerator > GPU T4 x2*.

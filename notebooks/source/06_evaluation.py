@@ -10,13 +10,15 @@
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 60–70 minutes with exercises. *Run All* takes about 2 minutes on a CPU, and 1.2 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
 #
-# {{badges}}
+# {{steps}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will

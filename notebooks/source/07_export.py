@@ -11,11 +11,13 @@
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 50–60 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.4 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # <details><summary>Set up: on Colab and Kaggle</summary>
 #
-# {{badges}}
+# {{steps}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing.

@@ -12,13 +12,15 @@
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
 # Your time: 55–65 minutes with exercises. *Run All* takes about 1 to 5 minutes on a CPU, and 1.0 GB of memory.
+#
+# {{badges}}
 
 # %% [markdown]
 # ## 1. Set up
 #
 # <details><summary>On Colab and Kaggle, and where the numbers come from</summary>
 #
-# {{badges}}
+# {{steps}}
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. On Kaggle, first turn on *Internet* in the
 # settings. Elsewhere, the cell does nothing. Numbers in the text come from the stored run on a CPU (seed 0); yours will

@@ -18,7 +18,7 @@ LESSONS = {
     "09 Stages": "45–55",
     "10 SFT, then GRPO": "55–65",
     "11 Tags, templates and limits": "55–65",
-    "12 Own data and a judge": "60–70",
+    "12 A judge as a reward": "60–70",
     "13 Tools and turns": "60–70",
     "14 When the log lies": "55–65",
     "15 Controls and leaks": "55–65",
