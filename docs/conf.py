@@ -6,18 +6,19 @@ are MathML. The files in docs/site/ are what only these pages have.
 
 import json
 import re
-import shutil
 import sys
 from collections.abc import Collection
+from fnmatch import fnmatch
 from html import escape
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
-sys.path[:0] = [str(Path(__file__).parent.parent / "scripts"), str(Path(__file__).parent / "site")]
+sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).parent / "site"))
 from address import BY_HAND, Place, current, relative_links
 from error_tables import RECORDS, error_tables
 from landing import doors, gallery, recorded_runs
@@ -52,7 +53,7 @@ WHOLE_PAGES = {
     "pay-a-model.html": "Write a reward. See what a policy learns.",
     "watch-it-cheat.html": "Six recorded training runs: what each reward pays for, and what the policy writes.",
 }
-WHOLE_PAGE = re.compile(rf"\[([^][]*)\]\(((?:[\w.-]+/)*(?:{'|'.join(map(re.escape, WHOLE_PAGES))}))\)")
+WHOLE_PAGE = re.compile(rf"\[([^][]*)\]\(((?:[\w.-]+/)*(?:{'|'.join(map(re.escape, WHOLE_PAGES))})(?:#[^()\s]*)?)\)")
 #: The one that the landing page shows in a frame.
 FRAMED = "pay-a-model.html"
 #: A link of a whole page to a lesson or a document, which has a page of its own here.
@@ -123,14 +124,14 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def contents(pages: Collection[str]) -> str:
-    """The side bar in Markdown. A name in a list takes a page from the later lists, and the last list takes the rest."""
+    """The side bar in Markdown. Each page is in the first list that names it; the last list takes the rest."""
     left = sorted(set(pages) - {root_doc})
     named = {name for titles in GROUPS.values() for name in titles}
     text = ""
     for caption, titles in GROUPS.items():
         entries = []
         for name, title in titles.items():
-            found = [page for page in left if page == name or (page not in named and PurePosixPath(page).match(name))]
+            found = [page for page in left if page == name or (page not in named and fnmatch(page, name))]
             found = ["self"] if name == "self" else found
             left = [page for page in left if page not in found]
             entries += [f"{title} <{page}>" if title else page for page in found]

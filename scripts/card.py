@@ -25,7 +25,9 @@ def card() -> bytes:
     run = runs_of(PAGE.read_text(encoding="utf-8"))[0]
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), facecolor="white")
     figure.text(0.05, 0.85, "A policy learns what it is paid for.", fontsize=38, weight="bold", **FONT)
-    figure.text(0.05, 0.765, "Train language models with GRPO, on a laptop or a free T4", fontsize=23, color="#444444", **FONT)
+    figure.text(
+        0.05, 0.765, "Train language models with GRPO, on a laptop or a free T4", fontsize=23, color="#444444", **FONT
+    )
     for left, kind, name, color, form in (
         (0.05, "reward", "what it is paid: 0.25 for each tag", DOUBTFUL, ".2f"),
         (0.545, "correctness", "what you wanted: correct sums", GOOD, ".0%"),

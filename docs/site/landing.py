@@ -57,7 +57,9 @@ def about(run: dict) -> dict[str, str]:
         "paid": f"{paid[0]:.2f} → {paid[-1]:.2f}",
         "right": f"{right[0]:.0%} → {right[-1]:.0%}",
         "paid_curve": curve(
-            paid, max(paid), f"The mean reward over {len(paid)} steps: {paid[0]:.2f} at first, {paid[-1]:.2f} at the end."
+            paid,
+            max(paid),
+            f"The mean reward over {len(paid)} steps: {paid[0]:.2f} at first, {paid[-1]:.2f} at the end.",
         ),
         "right_curve": curve(
             right,
@@ -71,7 +73,9 @@ def about(run: dict) -> dict[str, str]:
 def curve(values: Sequence[float], top: float, alt: str) -> str:
     """A line from 0 to ``top`` as an SVG that takes its colors from the page."""
     across, up = (WIDTH - 2 * EDGE) / (len(values) - 1), (HEIGHT - 2 * EDGE) / top
-    points = " ".join(f"{EDGE + step * across:.1f},{HEIGHT - EDGE - value * up:.1f}" for step, value in enumerate(values))
+    points = " ".join(
+        f"{EDGE + step * across:.1f},{HEIGHT - EDGE - value * up:.1f}" for step, value in enumerate(values)
+    )
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(alt)}">'
         f'<polyline points="{points}"/></svg>'
