@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Collection
 from fnmatch import fnmatch
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 from docutils import nodes
@@ -193,7 +193,7 @@ def cards(title: str, said: str, name: str, address: str) -> str:
 
 def complete(app: Sphinx, name: str, _: str, context: dict, doctree: nodes.document | None) -> None:
     """Give a page its description, a side bar that screen readers understand, and the landing page what it shows."""
-    title = project if name == "index" else re.sub("<[^>]+>", "", context.get("title", project))
+    title = project if name == "index" else unescape(re.sub("<[^>]+>", "", context.get("title", project)))
     said = opening(app, root_doc if doctree is None else name) or opening(app, root_doc)
     context["metatags"] = context.get("metatags", "") + cards(title, said, name, html_baseurl)
     context["master_doc"] = "index"  # where the name of the course leads
