@@ -198,6 +198,8 @@ def complete(app: Sphinx, name: str, _: str, context: dict, doctree: nodes.docum
     context["metatags"] = context.get("metatags", "") + cards(title, said, name, html_baseurl)
     context["master_doc"] = "index"  # where the name of the course leads
     context["furo_navigation_tree"] = side_bar(context["furo_navigation_tree"], context["pathto"]("index"), name)
+    if "body" in context:  # what a fold shows is its name, for people who do not see it too
+        context["body"] = context["body"].replace(' aria-label="Toggle hidden content"', "")
     if name == "index":
         overview = app.env.get_and_resolve_doctree(root_doc, app.builder)
         context["doors"], context["lead"] = doors(app, overview), opening(app, root_doc)

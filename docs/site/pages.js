@@ -13,3 +13,7 @@ addEventListener("message", ({ source, data }) => {
   const frame = document.getElementById("pay");
   if (frame?.contentWindow === source && data.height > 0) frame.style.height = `${data.height}px`;
 });
+
+// Two landmarks of the theme have no names.
+document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "All pages");
+document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");
