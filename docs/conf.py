@@ -54,6 +54,8 @@ WHOLE_PAGES = {
     "watch-it-cheat.html": "Six recorded training runs: what each reward pays for, and what the policy writes.",
 }
 WHOLE_PAGE = re.compile(rf"\[([^][]*)\]\(((?:[\w.-]+/)*(?:{'|'.join(map(re.escape, WHOLE_PAGES))})(?:#[^()\s]*)?)\)")
+#: What only a reader on GitHub has to do.
+ON_GITHUB = re.compile(r" ?\(On GitHub, [^()]*\)")
 #: The one that the landing page shows in a frame.
 FRAMED = "pay-a-model.html"
 #: A link of a whole page to a lesson or a document, which has a page of its own here.
@@ -91,7 +93,6 @@ GROUPS = {
         "grpo_check/docs/fixed": "Bugs and their fixes",
         "docs/other-trainers": "From ms-swift, verl, axolotl",
         "docs/*": "",
-        "grpo_check/docs/*": "",
         "templates/*/README": "",
         "CONTRIBUTING": "Contribute",
         "*": "",
@@ -112,7 +113,7 @@ def prepare(app: Sphinx, name: str, source: list[str]) -> None:
     if name.startswith("notebooks/"):
         source[0] = lesson(relative_links(text).replace(BY_HAND, ""))
         return
-    text = opened_by_a_click(text)
+    text = opened_by_a_click(ON_GITHUB.sub("", text))
     here = (app.srcdir / name).parent
     source[0] = LINK.sub(lambda link: readme_of_folder(link, here), text)
     if name == root_doc:
