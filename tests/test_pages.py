@@ -1,17 +1,24 @@
 """Pages that open without a network: links lead to pages, the search finds, figures keep their alt text."""
 
+import io
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from urllib.parse import quote
 
 import nbformat
 import pytest
 import yaml
+from browser import chromium, needs_browser
 from bs4 import BeautifulSoup
+from card import CARD, card
 from course import ROOT
+from grpo_check.replay.page import runs_of
+from PIL import Image
 
 pytest.importorskip("sphinx", reason="make html installs it")
 sys.path.insert(0, str(ROOT / "docs"))
@@ -47,7 +54,164 @@ def site(folder):
 
 def test_every_lesson_and_document_has_a_page(site):
     assert {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in [*LESSONS, *DOCUMENTS]} <= set(site)
-    assert site["index.html"] == site["README.html"]
+
+
+def words(text: str) -> str:
+    return " ".join(re.sub(r"[*`]|\[|\]\([^)]*\)", "", text).split())
+
+
+def test_the_landing_page_has_the_four_doors_of_the_readme_and_its_first_sentence(site):
+    readme, page = (ROOT / "README.md").read_text(encoding="utf-8"), site["index.html"]
+    rows = re.findall(r"^\| (?=\*\*)(.+) \| (.+) \| (.+) \|$", readme, re.MULTILINE)
+    doors = {
+        door.h3.text: [words(row.get_text(" ")) for row in door.find_all("p")] for door in page.select(".doors li")
+    }
+    assert len(doors) == 4 and sum(map(len, doors.values())) == len(rows)
+    for wanted, start, time in rows:
+        bold, rest = re.match(r"\*\*(.+)\*\*,? ?(.*)", wanted).groups()
+        told = [re.sub(" ([,.)])", r"\1", row).replace("( ", "(") for row in doors[bold.capitalize()]]
+        assert any(all(words(part) in row for part in (rest, start, time)) for row in told), (wanted, told)
+    assert words(page.select_one(".lead").text) in words(readme)
+    assert page.select_one("article a[href='README.html']")
+    links = page.select("article a[href]:not([href^='http'])")
+    for link in links:
+        file, _, heading = link["href"].partition("#")
+        assert not heading or heading.startswith("run=") or site[file or "index.html"].find(id=heading), link
+
+
+def test_the_gallery_has_the_curves_of_the_recorded_runs(site):
+    runs = runs_of((ROOT / "docs" / "watch-it-cheat.html").read_text(encoding="utf-8"))
+    shown = site["index.html"].select(".runs li")
+    assert len(shown) == len(runs) == 6
+    for number, (run, item) in enumerate(zip(runs, shown), 1):
+        assert item.a["href"] == f"docs/watch-it-cheat.html#run={number}" and item.a.text == run["name"]
+        paid = next(curve["points"] for curve in run["curves"] if curve["kind"] == "reward")
+        kind = [curve for curve in run["curves"] if curve["kind"] == "correctness"]
+        right = next((curve for curve in kind if curve["label"] == "correct and in form"), kind[0])["points"]
+        assert item.select_one(".paid b").text == f"{paid[0][1]:.2f} → {paid[-1][1]:.2f}"
+        assert item.select_one(".right b").text == f"{right[0][1]:.0%} → {right[-1][1]:.0%}"
+        assert [len(line["points"].split()) for line in item.find_all("polyline")] == [len(paid), len(right)]
+        assert all(len(picture["aria-label"]) > 30 for picture in item.find_all("svg", role="img"))
+        assert item.select_one(".said").text in run["ending"]
+
+
+def test_the_side_bar_has_each_page_once_and_only_the_last_group_is_folded(site):
+    documents = {name for name in site if name not in ("search.html", "genindex.html")}
+    documents -= {f"docs/{name}" for name in conf.WHOLE_PAGES}
+    bar = site["index.html"].select_one(".sidebar-tree")
+    links = Counter(link["href"].removeprefix("#") or "index.html" for link in bar.select("a"))
+    assert set(links) == documents and set(links.values()) == {1}
+    captions = [caption.get_text() for caption in bar.select(".caption")]
+    assert captions == list(conf.GROUPS)
+    assert [fold.summary.text for fold in bar.select("details:not([open])")] == captions[-1:]
+    assert not bar.select("[role=heading]:not([aria-level])")
+    assert site["CONTRIBUTING.html"].select_one(".sidebar-tree details[open] .current-page")
+    assert all(soup.select_one(".sidebar-brand")["href"].endswith(("index.html", "#")) for soup in pages_of(site))
+
+
+def pages_of(site):
+    return [soup for soup in site.values() if soup.select_one(".sidebar-tree")]
+
+
+def test_a_page_that_no_list_names_is_in_the_last_group_and_a_name_without_a_page_in_none():
+    pages = ["README", "docs/new", "docs/gpu", "notebooks/00_start", "notebooks/10_sft_then_grpo", "more/deep/page"]
+    text = conf.contents(pages)
+    assert text.index("On a GPU <docs/gpu>") < text.index("Core") < text.index("notebooks/00_start")
+    assert text.index("Further") < text.index("notebooks/10_sft") < text.index("To look up") < text.index("docs/new")
+    assert "more/deep/page" in text and "docs/install" not in text
+
+
+def test_every_page_has_a_description_an_icon_and_a_card(folder, site):
+    assert all(soup.select_one("link[rel~=icon]") for soup in pages_of(site))
+    for name, soup in site.items():
+        said = [tag["content"] for tag in soup.select("meta[name=description], meta[property='og:description']")]
+        assert len(said) == 2 and said[0] == said[1] and len(said[0]) > 30, name
+        assert soup.select_one("meta[property='og:title']")["content"]
+        assert bool(soup.select("meta[property='og:image']")) == bool(conf.html_baseurl)
+    assert site["index.html"].title.text == conf.project
+    assert (folder / "_static" / "card.png").read_bytes() == CARD.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("repo", "address"),
+    [
+        ("", ""),
+        ("Somebody/a-course", "https://somebody.github.io/a-course/"),
+        ("Somebody/somebody.github.io", "https://somebody.github.io/"),
+    ],
+)
+def test_a_card_has_a_picture_at_an_absolute_address_or_none(repo, address):
+    assert conf.site_address(Place(repo, "main")) == address
+    card = BeautifulSoup(conf.cards('"A" & B', "One sentence.", "docs/a", address), "html.parser")
+    tags = {tag.get("property"): tag["content"] for tag in card.find_all("meta")}
+    assert tags["og:title"] == '"A" & B'
+    assert tags.get("og:image") == (f"{address}_static/card.png" if address else None)
+    assert tags.get("og:url") == (f"{address}docs/a.html" if address else None)
+
+
+def test_the_picture_of_the_card_is_current_and_has_the_size_that_the_card_says():
+    kept, drawn = Image.open(CARD), Image.open(io.BytesIO(card()))
+    assert kept.size == (1200, 630) and kept.tobytes() == drawn.tobytes(), "make figures"
+
+
+def test_the_pages_are_small_enough_for_a_stick_and_a_slow_network(folder):
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 15e6
+
+
+@needs_browser
+def test_the_landing_page_trains_in_its_frame_and_what_scrolls_takes_the_focus(folder, tmp_path):
+    with chromium(tmp_path) as page:
+        page.size(390, 844)
+        page.open(folder / "index.html")
+        height = "parseInt(document.getElementById('pay').style.height)"
+        page.run(
+            f"new Promise((done) => {{ const look = () => {height} > 600 ? done() : setTimeout(look, 20); look(); }})"
+        )
+        frame = page.call("Page.getFrameTree")["frameTree"]["childFrames"][0]["frame"]
+        assert frame["url"].endswith("docs/pay-a-model.html")
+        world = page.call("Page.createIsolatedWorld", frameId=frame["id"])["executionContextId"]
+        shown = "document.documentElement.scrollHeight <= innerHeight && !document.getElementById('page').hidden"
+        look = f"{shown} && document.querySelector('base').target"
+        answer = page.call("Runtime.evaluate", expression=look, contextId=world, returnByValue=True)
+        assert answer["result"]["value"] == "_top"
+        assert page.run("document.documentElement.scrollWidth") == 390
+        page.open(folder / "docs" / "gpu.html")
+        page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        scrolls = (
+            "[...document.querySelectorAll('article pre, .table-wrapper')].filter((e) => e.scrollWidth > e.clientWidth)"
+        )
+        assert page.run(f"{scrolls}.length") > 0 and page.run(f"{scrolls}.every((e) => e.tabIndex === 0)")
+
+
+@pytest.mark.parametrize(
+    ("event", "address", "pages", "publishes"),
+    [
+        ("push", "Somebody/a-course", "workflow", True),
+        ("push", "", "workflow", False),
+        ("push", "another/course", "workflow", False),
+        ("push", "Somebody/a-course", "legacy", False),
+        ("push", "Somebody/a-course", None, False),
+        ("workflow_dispatch", "", None, True),
+    ],
+)
+def test_a_push_publishes_once_the_address_is_set_and_pages_are_on(tmp_path, event, address, pages, publishes):
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8"))
+    [script] = [step["run"] for step in workflow["jobs"]["ready"]["steps"] if step.get("id") == "look"]
+    options = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    options = re.sub("^Repository = .*$", f'Repository = "https://github.com/{address}"', options, flags=re.MULTILINE)
+    (tmp_path / "pyproject.toml").write_text(options, encoding="utf-8")
+    gh = tmp_path / "gh"
+    gh.write_text(f"#!/bin/sh\necho {pages}\n" if pages else "#!/bin/sh\necho '404' >&2\nexit 1\n", encoding="utf-8")
+    gh.chmod(0o755)
+    variables = os.environ | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_EVENT_NAME": event,
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "somebody/a-course",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, check=True, capture_output=True)
+    assert "publish=yes\n" in (tmp_path / "output").read_text() if publishes else not (tmp_path / "output").exists()
 
 
 def test_the_page_of_error_texts_has_every_record(site):
@@ -74,7 +238,7 @@ def test_nothing_is_loaded_from_elsewhere(folder, site):
     styles = [path.read_text("utf-8") for path in folder.rglob("*.css")]
     loaded = [found for style in styles for found in re.findall(r"(?:@import|url\()[^;)]*", style)]
     for soup in site.values():
-        loaded += [link["href"] for link in soup.find_all("link")]
+        loaded += [link["href"] for link in soup.find_all("link") if "canonical" not in link["rel"]]
         for name in ("src", "srcset", "data", "poster"):
             loaded += [tag[name] for tag in soup.find_all(attrs={name: True})]
     assert len(loaded) > 100
@@ -102,6 +266,7 @@ def test_solutions_are_folded_and_formulas_are_shown(site, path):
     cells = nbformat.read(path, as_version=4).cells
     page = site[f"notebooks/{path.stem}.html"]
     folded = page.select("details:not([open]) .cell_input")
+    assert not page.select("summary[aria-label]")  # it would hide what the fold says
     assert len(folded) == sum(cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in cells)
     formulas = sum(cell.source.count("$$") // 2 for cell in cells if cell.cell_type == "markdown")
     assert len(page.find_all("math", display="block")) == formulas
