@@ -470,33 +470,9 @@ print(f"small weight to gated: {gate.sentence}")
 # %% [markdown]
 # ## 9. Exercises
 #
-# **Exercise 1.** `ab` is the judge's verdict for the answers A and B in this order, and `ba` for B and A. Each is `"1"`
-# if it prefers the answer shown first, else `"2"`. Write `settle(ab, ba)`, which returns `"A"`, `"B"` or `"tie"`.
-
-
-# %%
-def settle(ab: str, ba: str) -> str | None:
-    """Your answer: "A", "B" or "tie"."""
-
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import check_exercise
-
-ORDERS = [
-    (("1", "2"), "A"),
-    (("2", "1"), "B"),
-    (("1", "1"), "tie"),
-    (("2", "2"), "tie"),
-]
-HINTS = [(x, "Which answer comes first in `ba`?") for x in ("A", "B", "tie")]
-print(check_exercise("Exercise 1", settle, ORDERS, HINTS))
-
-# %% [markdown]
-# **Exercise 2.** The rewards are a rule and a judge with a small weight, and `scale_rewards` is `"group"`. `correct`
+# **Exercise 1.** The rewards are a rule and a judge with a small weight, and `scale_rewards` is `"group"`. `correct`
 # lists the rule's scores, 1 or 0, for the answers of one group. `gated` says whether the judge pays only for correct answers.
 # Write `judge_decides(correct, gated)`: can the judge alone decide the advantages of this group?
-#
-# Try both before you unfold the solutions.
 
 
 # %%
@@ -505,6 +481,8 @@ def judge_decides(correct: list[int], gated: bool) -> bool | None:
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import check_exercise
+
 TIES = [
     (([1, 1, 0, 0], False), False),
     (([1, 1, 1, 1], False), True),
@@ -514,25 +492,61 @@ TIES = [
     (([1, 1, 0, 0], True), False),
     (([1, 1, 1, 1], True), True),
 ]
-print(check_exercise("Exercise 2", judge_decides, TIES))
+print(check_exercise("Exercise 1", judge_decides, TIES))
+
+# %% [markdown]
+# **Exercise 2: change, predict, run, compare.** In section 6, a rule with weight 2 held the judge with weight 0.1. Turn the
+# weights around: train on `judged` with weight 2 and on `correctness_reward` with weight 0.1, without a gate. Predict first:
+# compared with the base model, is strict accuracy higher, lower, or is no difference shown? Write `"higher"`, `"lower"` or
+# `"none"` into `PREDICTION`. Then let `turned` call `train_on` and return the policy (less than a minute).
+#
+# Try both before you unfold the solutions.
+
+# %%
+PREDICTION = ""  # "higher", "lower" or "none"
+
+
+def turned():
+    """Your answer: the first of the two results of train_on(…)."""
+
+
+# %% tags=["nbval-check-output"]
+def change(policy) -> str:
+    """What a comparison with the base model shows."""
+    evaluated("turned", policy)
+    compared = compare(results["base"], results["turned"])
+    if not compared.changed:
+        return "none"
+    return "higher" if compared.improved else "lower"
+
+
+def outcome(prediction: str, trained) -> str:
+    """What the run shows, compared with the prediction."""
+    if (policy := trained()) is None:
+        return ""
+    if not prediction:
+        return "missing"
+    found = change(policy)
+    return "as predicted" if prediction.strip().lower() == found else found
+
+
+HINTS = [
+    (name, f"The comparison shows: {name}. Why?")
+    for name in ("higher", "lower", "none")
+]
+HINTS += [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, turned), "as predicted")]
+print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: A must win in both orders: `"1"`, then `"2"`.
+# Exercise 1: without a gate, the judge decides wherever the rule ties. With a gate, only among correct answers.
 #
-# Exercise 2: without a gate, the judge decides wherever the rule ties. With a gate, only among correct answers.
+# Exercise 2: in our run, higher: 199 of 200 answers were correct. A small weight of the rule was enough. `judged` pays from 0
+# to 1, and well-formed answers likely score much alike, so that the rule decides among them. In section 4, the judge was alone
+# and its scores had no bound.
 # </details>
-
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def settle_solution(ab: str, ba: str) -> str:
-    if ab == ba:
-        return "tie"
-    return "A" if ab == "1" else "B"
-
-
-print(check_exercise("Exercise 1, solution", settle_solution, ORDERS))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -542,4 +556,17 @@ def decides_solution(correct: list[int], gated: bool) -> bool:
     return len(set(correct)) == 1
 
 
-print(check_exercise("Exercise 2, solution", decides_solution, TIES))
+print(check_exercise("Exercise 1, solution", decides_solution, TIES))
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def turned_solution():
+    rewards, readers = [judged, correctness_reward], [None, None]
+    return train_on(rewards, [2, 0.1], readers, run.steps)[0]
+
+
+policy = turned_solution()
+found = change(policy)
+print(f"compared with the base model: {found}")
+RUN = [((found, lambda: policy), "as predicted")]
+print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))
