@@ -80,7 +80,7 @@ PLANS = {
         "1:05 A group and its advantages": "Bar charts of two groups",
         "1:20 Did only the format improve?": "Did only the format improve",
     },
-    "90 minutes: did it really get better?": {
+    "Another 90 minutes: did it really get better?": {
         "0:00 One correct answer": "What does one correct answer after training prove",
         "0:36 False alarms": "How often does the test see a change where there is none",
         "1:00 The reward curves of two format runs": "Which run was the good one",
@@ -112,18 +112,20 @@ section { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-sn
 section > *, section details > * { max-width: 100%; overflow-wrap: anywhere; }
 h1, h2 { margin: 0 0 2vh; line-height: 1.15; } h2 { font-size: 1em; color: var(--quiet); font-weight: 600; }
 p { margin: 0 0 2vh; } .question { font-size: 1.3em; }
-.question p { margin-bottom: 1.2vh; } .question:has(pre), .question:has(img) { font-size: 1.1em; }
+.question p { margin-bottom: 1.2vh; } .question:has(pre) { font-size: 1.1em; }
 section > img { width: 100%; max-height: 78vh; margin: auto; object-fit: contain; }
-.question img { display: block; max-width: 100%; height: auto; max-height: 36vh; margin: 0 0 1.2vh; }
-.question:has(img) { font-size: .95em; }
+.question:has(img) { font-size: .95em; display: flow-root; } .question:has(img) + details { font-size: .85em; }
+.question img { float: right; width: 38%; height: auto; margin: 0 0 1vh 2em; }
 summary { cursor: pointer; } .board { font-size: .6em; }
 pre { font-size: .8em; margin: 0 0 2vh; padding: .6em; background: var(--shade); overflow-x: auto; }
 table { border-collapse: collapse; font-size: .7em; } th, td { text-align: left; padding: .2em .8em .2em 0; }
 td { border-top: 1px solid var(--line); } .two { columns: 2; font-size: .8em; }
-nav { columns: 2; font-size: .7em; margin-bottom: 2vh; } nav a { display: block; }
+nav { columns: 3; font-size: .6em; margin-bottom: 1.5vh; } nav a { display: block; }
+nav ~ h2 { font-size: .7em; margin: 0 0 .5vh; }
 .keys { font-size: .6em; color: var(--quiet); }
-@media (max-width: 600px) { html { scroll-snap-type: none; } nav, .two { columns: 1; }
-  .question img { max-height: none; } pre { white-space: pre-wrap; } .question { font-size: 1.1em; } }
+@media screen and (max-width: 600px) { html { scroll-snap-type: none; } nav, .two { columns: 1; }
+  section { min-height: 0; padding: 9vw 6vw; } .question { font-size: 1.1em; } pre { white-space: pre-wrap; }
+  .question img { float: none; width: 100%; margin: 0 0 1em; } }
 @page { size: 320mm 180mm; margin: 0; }
 @media print { section { height: 100vh; break-after: page; border: 0; } }
 """
@@ -158,8 +160,9 @@ main { columns: 34em; column-gap: 2em; } section { break-inside: avoid; margin: 
 h1 { font-size: 1.3em; margin: 0 0 .6em; } h2 { font-size: 1em; margin: 0 0 .3em; } p { margin: .3em 0; }
 table { border-collapse: collapse; width: 100%; } th { background: var(--shade); }
 th, td { border: 1px solid var(--line); padding: .15em .4em; text-align: left; vertical-align: top; }
-code { font-size: .92em; overflow-wrap: anywhere; } pre { overflow-x: auto; }
-@media (max-width: 600px) { main { columns: 1; } pre { white-space: pre-wrap; } }
+code { font-size: .92em; overflow-wrap: break-word; } pre { overflow-x: auto; }
+@media screen and (max-width: 600px) { main { columns: 1; } code { overflow-wrap: anywhere; }
+  pre { white-space: pre-wrap; } }
 @page { size: A4 landscape; margin: 9mm; }
 @media print { body { font-size: 7.5pt; margin: 0; line-height: 1.25; } main { columns: 2; }
   pre { white-space: pre-wrap; } main + main { break-before: page; } }
@@ -172,10 +175,10 @@ main > div { min-width: 0; } section { margin: 0 0 1em; } img { max-width: 100%;
 ul { margin: 0; padding-left: 1.2em; }
 table { border-collapse: collapse; width: 100%; } th { background: var(--shade); }
 th, td { border: 1px solid var(--line); padding: .12em .35em; text-align: left; vertical-align: top; }
-code { font-size: .92em; overflow-wrap: anywhere; }
-@media (max-width: 900px) { main { grid-template-columns: 1fr; } }
+code { font-size: .92em; overflow-wrap: break-word; }
+@media screen and (max-width: 900px) { main { grid-template-columns: 1fr; } td, code { overflow-wrap: anywhere; } }
 @page { size: A4 landscape; margin: 8mm; }
-@media print { body { font-size: 7.6pt; margin: 0; line-height: 1.25; } section { margin: 0 0 2.5mm; }
+@media print { body { font-size: 8pt; margin: 0; line-height: 1.25; } section { margin: 0 0 2.5mm; }
   main { grid-template-columns: 1fr 1.15fr 1.15fr; gap: 0 5mm; } }
 """
 PAPER_STYLE = """
@@ -358,7 +361,7 @@ def one_page() -> str:
     rows = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(said)}" for name, said in commands)
     columns = [
         [
-            ("One step", image(FIGURES / "loop.svg")),
+            ("The loop", image(FIGURES / "loop.svg")),
             (
                 "The advantage",
                 html(f"{formula}, over the rewards of a group. If all are equal, it is 0: a *tied* group."),
