@@ -72,7 +72,7 @@ PLANS = {
     "90 minutes": {
         "0:02 How was that possible?": "How was that possible",
         "0:06 The advantages of 1, 0, 1, 0": "What are the advantages of",
-        "0:22 Vote on four texts": "What does each of the four texts earn",
+        "0:20 Vote on four texts": "What does each of the four texts earn",
         "0:36 The cheapest text": "What is the cheapest text",
         "0:42 Would you stop this run?": "Curves over 38 steps. reward: every tag pays",
         "1:05 A group and its advantages": "Bar charts of two groups",

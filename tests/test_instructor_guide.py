@@ -108,7 +108,7 @@ def minutes_of(clock: str) -> int:
     ("heading", "row", "in_all"),
     [
         ("90 minutes", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 90),
-        ("Another 90 minutes: .+", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 90),
+        ("Another 90 minutes: [^\\n]+", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 90),
         ("Half a day", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 240),
         ("Two days", r"^\| (?P<start>\d+:\d+) \| (?P<minutes>\d+) \|", 455 + 450),
     ],
