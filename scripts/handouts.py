@@ -364,10 +364,10 @@ def one_page() -> str:
                 "The advantage",
                 html(f"{formula}, over the rewards of a group. If all are equal, it is 0: a *tied* group."),
             ),
-            ("Numbers to watch", html(numbers)),
+            ("First commands", f"<table>{rows}</table>"),
         ],
         [("From a task to a trained model", html(sheets["00"])), ("A failing run", failures())],
-        [("A reward", html(sheets["02"])), ("First commands", f"<table>{rows}</table>")],
+        [("A reward", html(sheets["02"])), ("Numbers to watch", html(numbers))],
     ]
     body = "".join(
         "<div>" + "".join(f"<section><h2>{name}</h2>{text}</section>" for name, text in column) + "</div>"

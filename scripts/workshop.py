@@ -34,7 +34,7 @@ FOLDED = re.compile("<details><summary>Solutions?</summary>")
 FOLD_OR_PARAGRAPH = re.compile(r"<details>.*?</details>|\S.*?(?=\n\n|\Z)", re.DOTALL)
 RUN_FIRST = "<details><summary>After you have run the cells above</summary>"
 #: In the first cell: it gives away what the class is about to guess.
-AT_THE_END = "<details><summary>What this lesson's run showed (unfold it at the end)</summary>"
+AT_THE_END = "<details><summary>What this lesson's run showed (read it at the end)</summary>"
 #: The folders of pages that are handed out.
 PAGES = ("docs", "grpo_check/docs")
 #: Documents only for the instructor.

@@ -196,4 +196,4 @@ def test_the_arrow_keys_turn_the_slides_and_the_right_one_unfolds_an_answer_firs
     options += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom"]
     command = ["chromium", *options, page.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    assert BeautifulSoup(shown, "html.parser").title.text == "at 3, open: 2"
+    assert BeautifulSoup(shown, "html.parser").title.text == "at 3, open: 3"
