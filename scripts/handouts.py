@@ -168,16 +168,17 @@ code { font-size: .92em; overflow-wrap: break-word; } pre { overflow-x: auto; }
 ONE_PAGE_STYLE = """
 body { font: 15px/1.35 system-ui, sans-serif; margin: 1em; }
 h1 { font-size: 1.5em; margin: 0 0 .4em; } h2 { font-size: 1em; margin: 0 0 .25em; } p { margin: .25em 0; }
-main { display: grid; grid-template-columns: 1fr 1.15fr 1.15fr; gap: 1em 1.6em; }
+main { display: grid; grid-template-columns: 1fr 1.25fr 1.1fr; gap: 1em 1.6em; }
 main > div { min-width: 0; } section { margin: 0 0 1em; } img { max-width: 100%; height: auto; }
 ul { margin: 0; padding-left: 1.2em; }
 table { border-collapse: collapse; width: 100%; } th { background: var(--shade); }
 th, td { border: 1px solid var(--line); padding: .12em .35em; text-align: left; vertical-align: top; }
 code { font-size: .92em; overflow-wrap: break-word; }
+@media screen and (max-width: 1500px) { main { grid-template-columns: 1fr 1fr; } }
 @media screen and (max-width: 900px) { main { grid-template-columns: 1fr; } td, code { overflow-wrap: anywhere; } }
 @page { size: A4 landscape; margin: 8mm; }
-@media print { body { font-size: 8pt; margin: 0; line-height: 1.25; } section { margin: 0 0 2.5mm; }
-  main { grid-template-columns: 1fr 1.15fr 1.15fr; gap: 0 5mm; } }
+@media print { body { font-size: 7.8pt; margin: 0; line-height: 1.25; } section { margin: 0 0 2.5mm; }
+  main { gap: 0 5mm; } }
 """
 PAPER_STYLE = """
 body { font: 12pt/1.45 system-ui, sans-serif; margin: 0; }
@@ -356,7 +357,7 @@ def one_page() -> str:
     )
     commands = [(f"make {name}", said) for name, said in targets]
     commands += [tuple(part.strip() for part in line.split("#")) for line in checks.splitlines()]
-    rows = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(said)}" for name, said in commands)
+    rows = "".join(f"<li><code>{escape(name)}</code>: {escape(said)}" for name, said in commands)
     columns = [
         [
             ("The loop", image(FIGURES / "loop.svg")),
@@ -364,7 +365,7 @@ def one_page() -> str:
                 "The advantage",
                 html(f"{formula}, over the rewards of a group. If all are equal, it is 0: a *tied* group."),
             ),
-            ("First commands", f"<table>{rows}</table>"),
+            ("First commands", f"<ul>{rows}</ul>"),
         ],
         [("From a task to a trained model", html(sheets["00"])), ("A failing run", failures())],
         [("A reward", html(sheets["02"])), ("Numbers to watch", html(numbers))],
