@@ -5,7 +5,7 @@
 The slides show the drawings and questions of "Draw, ask, expect" in docs/instructor-guide.md, in its order. The quiz is
 docs/quiz.md, one question per slide, and the exit tickets are also from there. The cheat sheets are those of the
 lessons, and the assignment is that of the guide. "GRPO on one page" takes its diagram, formula, tables and commands
-from lessons 00 and 02 to 04, the flow chart of failures, the README and the Makefile. Edit them there.
+from lessons 00 and 02 to 04, the flow chart of failures, grpo-check's README and the Makefile. Edit them there.
 """
 
 import re
@@ -347,16 +347,17 @@ def lesson_text(number: str) -> str:
 
 def one_page() -> str:
     """The loop, the formula, the numbers, the failures, the checklists and the first commands on one sheet."""
-    lora, reading, readme = lesson_text("03"), lesson_text("04"), (ROOT / "README.md").read_text(encoding="utf-8")
+    lora, reading = lesson_text("03"), lesson_text("04")
+    readme = (ROOT / "grpo_check" / "README.md").read_text(encoding="utf-8")
     formula = re.search(r"\*advantage\*: (`[^`]+`)", lora)[1]
     numbers = re.search(r"Read these five numbers instead:\n\n((?:- .+\n(?: .+\n)*)+)", reading)[1]
     sheets = {number: SHEET.search(lesson_text(number))[1] for number in ("00", "02")}
-    checks = re.search(r"^```\n((?:grpo-check .+\n)+)```", readme, re.MULTILINE)[1]
+    checks = re.findall(r"^\| \[`(\w+)`\]\(docs/checks.md#\w+\) \| (.+) \|$", readme, re.MULTILINE)
     targets = re.findall(
         r"^(run|lab|real): .*?## ([^;(\n]+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
     )
     commands = [(f"make {name}", said) for name, said in targets]
-    commands += [tuple(part.strip() for part in line.split("#")) for line in checks.splitlines()]
+    commands += [(f"grpo-check {name}", said) for name, said in checks]
     rows = "".join(f"<li><code>{escape(name)}</code>: {escape(said)}" for name, said in commands)
     columns = [
         [
