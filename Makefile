@@ -96,7 +96,7 @@ notebooks: setup ## build and execute the lessons from notebooks/source
 workshop: setup  ## student copies without solutions, in outputs/workshop/
 	$(BIN)/python scripts/workshop.py
 
-handouts: setup  ## slides, quiz, cheat sheets, exit tickets and the assignment, each a file that needs no network, in outputs/handouts/
+handouts: setup  ## slides, quiz, cheat sheets, GRPO on one page, exit tickets and the assignment, each a file that needs no network, in outputs/handouts/
 	$(BIN)/python scripts/handouts.py
 
 html: setup $(VENV)/html-installed ## the lessons as pages that open without a network, in outputs/site/html/
@@ -135,6 +135,7 @@ figures: setup   ## what the README and docs show of stored results; the diagram
 	$(BIN)/python scripts/figures.py
 	$(BIN)/python scripts/diagrams.py
 	$(BIN)/python scripts/card.py
+	$(BIN)/python scripts/quiz_figures.py
 	$(BIN)/python scripts/rule_tables.py
 
 replays: setup   ## docs/watch-it-cheat.html, six runs that the page replays, about 3 minutes; ARGS=--write: only write it again

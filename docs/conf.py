@@ -33,7 +33,7 @@ exclude_patterns = [".*", "outputs"]  # Sphinx does not enter these folders
 extensions = ["myst_nb"]
 nb_execution_mode = "off"
 nb_code_prompt_show = nb_code_prompt_hide = "The code of this cell"
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "tasklist"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_static_path = ["pages.css", "site/pages.js", "figures/card.png"]

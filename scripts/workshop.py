@@ -4,7 +4,8 @@
 
 A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
 several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
-Text that interprets what a run showed is folded, so that a learner guesses first: each paragraph with a value.
+Text that interprets what a run showed is folded, so that a learner guesses first: each paragraph with a value, and in
+the first cell what the run showed.
 Everything else is kept. Each check of an exercise also gets the name of its lesson, so that its result is recorded (see
 grpo_utils/exercises.py). The documents that the lessons link to are copied as well, so you can hand out the folder.
 A link to anything else, such as a template, leads to the course's public address; without one, only its text is kept.
@@ -32,9 +33,11 @@ FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: A fold as a whole, or else a paragraph.
 FOLD_OR_PARAGRAPH = re.compile(r"<details>.*?</details>|\S.*?(?=\n\n|\Z)", re.DOTALL)
 RUN_FIRST = "<details><summary>After you have run the cells above</summary>"
-#: Documents only for the instructor.
+#: In the first cell: it gives away what the class is about to guess.
+AT_THE_END = "<details><summary>What this lesson's run showed (read it at the end)</summary>"
 #: The folders of pages that are handed out.
 PAGES = ("docs", "grpo_check/docs")
+#: Documents only for the instructor.
 NOT_HANDED_OUT = {"instructor-guide.md", "quiz.md"}
 #: What a lesson says about solutions that a student copy does not have.
 UNFOLD = re.compile(r"\s+before\s+you\s+unfold\s+the\s+solutions(\s+below)?")
@@ -52,9 +55,9 @@ def student_copy(
     ``unfilled`` is the same lesson as `convert` returns it; where its text has a value, the copy folds the paragraph.
     """
     copy = deepcopy(book)
-    for cell, source in zip(copy.cells[1:], unfilled.cells[1:] if unfilled else [], strict=unfilled is not None):
+    for place, (cell, source) in enumerate(zip(copy.cells, unfilled.cells if unfilled else [], strict=bool(unfilled))):
         if cell.cell_type == "markdown":
-            cell.source = with_results_folded(cell.source, source.source)
+            cell.source = with_results_folded(cell.source, source.source, RUN_FIRST if place else AT_THE_END)
     tag_solution_texts(copy)
     copy, _ = TagRemovePreprocessor(remove_cell_tags={"solution"}).preprocess(copy, {})
     copy, _ = ClearOutputPreprocessor().preprocess(copy, {})
@@ -72,7 +75,7 @@ def student_copy(
     return copy
 
 
-def with_results_folded(text: str, unfilled: str) -> str:
+def with_results_folded(text: str, unfilled: str, summary: str = RUN_FIRST) -> str:
     """A text whose paragraphs with a value are folded, consecutive ones together; what is folded already stays so.
 
     >>> print(with_results_folded("Run it.\\n\\nIt is 42.\\n\\nGo on.", "Run it.\\n\\nIt is {{x}}.\\n\\nGo on."))
@@ -87,9 +90,10 @@ def with_results_folded(text: str, unfilled: str) -> str:
     """
     told = []
     pairs = zip(FOLD_OR_PARAGRAPH.findall(text), FOLD_OR_PARAGRAPH.findall(unfilled), strict=True)
-    for is_result, group in groupby(pairs, lambda pair: bool(VALUE.search(pair[1])) and pair[1][0] not in "#<"):
+    kept = ("#", "<", "**Guess first") if summary == AT_THE_END else ("#", "<")
+    for is_result, group in groupby(pairs, lambda pair: bool(VALUE.search(pair[1])) and not pair[1].startswith(kept)):
         part = "\n\n".join(paragraph for paragraph, _ in group)
-        told.append(f"{RUN_FIRST}\n\n{part}\n</details>" if is_result else part)
+        told.append(f"{summary}\n\n{part}\n</details>" if is_result else part)
     return "\n\n".join(told)
 
 

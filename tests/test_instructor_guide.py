@@ -9,6 +9,7 @@ import pytest
 from course import ROOT
 from grpo_check.replay.page import runs_of
 from lessons import alt_texts, said
+from minutes import with_seconds
 from record_replays import PAGE, truth
 
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
@@ -107,6 +108,7 @@ def minutes_of(clock: str) -> int:
     ("heading", "row", "in_all"),
     [
         ("90 minutes", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 90),
+        ("Another 90 minutes: [^\\n]+", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 90),
         ("Half a day", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 240),
         ("Two days", r"^\| (?P<start>\d+:\d+) \| (?P<minutes>\d+) \|", 455 + 450),
     ],
@@ -117,3 +119,19 @@ def test_each_part_of_a_plan_starts_when_the_one_before_it_ends(heading, row, in
     first = parts[0][0]
     gaps = [start for (begun, took), (start, _) in pairwise(parts) if start not in (begun + took, first)]
     assert parts and not gaps and sum(took for _, took in parts) == in_all
+
+
+def test_no_run_of_a_plan_makes_a_slow_laptop_wait():
+    assert with_seconds(GUIDE) == GUIDE
+    runs = re.findall(r"^\| `\d\d_\w+`, [^|]+\| ([\d:]+) \| ([\d:]+) \| (\d+) \| (\d+);", GUIDE, re.MULTILINE)
+    assert len(runs) >= 6 and len(runs) == len(re.findall(r"^\| `\d\d_", GUIDE, re.MULTILINE))
+    for start, needed, seconds, slow in runs:
+        assert 60 * minutes_of(start) + int(slow) <= 60 * minutes_of(needed) and int(slow) == 2 * int(seconds)
+        for clock in (start, needed):
+            assert f"| {clock} |" in GUIDE
+
+
+def test_the_checklist_has_boxes_for_a_week_before_the_day_before_and_the_day():
+    checklist = re.search(r"^## Checklist\n(.+?)^## ", GUIDE, re.MULTILINE | re.DOTALL)[1]
+    parts = re.split(r"^A week before:|^The day before:|^On the day:", checklist, flags=re.MULTILINE)[1:]
+    assert len(parts) == 3 and all(part.count("\n- [ ] ") >= 4 for part in parts)

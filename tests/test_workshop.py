@@ -102,7 +102,16 @@ def test_the_line_with_the_badges_goes_because_it_opens_the_solutions(books):
     for line in (BADGES, STEPS):
         [place] = [number for number, cell in enumerate(lesson.cells) if line.search(cell.source)]
         assert not line.search("\n".join(cell.source for cell in copy.cells))
-        assert copy.cells[place].source.count("\n\n") == lesson.cells[place].source.count("\n\n") - 1
+        before, after = lesson.cells[place].source, copy.cells[place].source
+        folds = after.count("<details>") - before.count("<details>")
+        assert after.count("\n\n") - folds == before.count("\n\n") - 1
+
+
+def test_the_first_cell_of_a_copy_does_not_give_away_what_the_class_guesses(books):
+    lesson, copy = books
+    shown = re.sub(r"<details>.+?</details>", "", copy.cells[0].source, flags=re.DOTALL)
+    values = lesson.cells[0].metadata.get("values", [])
+    assert "**Guess first:**" in shown and (not values or workshop.AT_THE_END in copy.cells[0].source)
 
 
 def test_a_copy_of_a_lesson_with_an_address_links_to_the_folder_that_is_handed_out(books, request):
