@@ -26,7 +26,8 @@ class ProgressBar(TrainerCallback):
 
     def on_train_begin(self, args, state, control, **kwargs):
         sizes = dict(total=state.max_steps, initial=state.global_step, desc=self.name)
-        self.bar = tqdm(**sizes, file=sys.stdout, bar_format=LINE, mininterval=1.0)
+        # The place is fixed: a bar that a stopped run left open would move this one down, a line at each refresh.
+        self.bar = tqdm(**sizes, file=sys.stdout, bar_format=LINE, mininterval=1.0, position=0)
 
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step < state.max_steps:  # the last step's rewards are not logged yet

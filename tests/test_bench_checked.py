@@ -43,6 +43,11 @@ def test_the_same_seed_draws_the_same_prompts(task: Task):
     assert task.rows(5) == task.rows(5) != task.rows(5, seed=1)
 
 
+def test_a_task_with_few_prompts_gives_all_of_them_to_training_except_those_held_out():
+    every, asked = 18 * 17 * 3, {row["prompt"][-1]["content"] for row in training_rows("letter", 2000, seed=0)}
+    assert every * 0.99 < len(asked | {row["prompt"][-1]["content"] for row in held_out("letter")}) <= every
+
+
 @EACH
 @given(text=st.text(max_size=80))
 def test_no_text_breaks_a_check(task: Task, text: str):

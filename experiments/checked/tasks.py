@@ -16,6 +16,7 @@ from grpo_core.rewards.structured import parse_json
 Parts = dict[str, bool]
 MOST_WORDS = 14
 HELD_OUT, HELD_OUT_SEED = 200, 1  # prompts that no arm trains on
+REPEATS = 1000  # draws in a row without a new prompt; then a task has no more
 LONGEST = 1000  # characters; a longer text is wrong in every part
 EVERYDAY = (
     "river bread window garden teacher bicycle winter music letter kitchen forest doctor train summer picture "
@@ -40,11 +41,13 @@ class Task:
     solver: bool
 
     def rows(self, count: int, seed: int = 0) -> list[dict]:
-        """``count`` different prompts with what was drawn for them."""
-        draw, rows = random.Random(seed), {}
-        while len(rows) < count:
+        """``count`` different prompts with what was drawn for them, or all if the task has fewer."""
+        draw, rows, repeats = random.Random(seed), {}, 0
+        while len(rows) < count and repeats < REPEATS:
             drawn = self.draw(draw)
-            rows.setdefault(self.ask(**drawn), drawn)
+            asked = self.ask(**drawn)
+            repeats = repeats + 1 if asked in rows else 0
+            rows.setdefault(asked, drawn)
         return [dict(prompt=[dict(role="user", content=asked)], drawn=drawn) for asked, drawn in rows.items()]
 
     def examples(self) -> list[dict]:
