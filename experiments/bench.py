@@ -75,7 +75,9 @@ def measured_run(lesson: Path, family: str, parameters: dict) -> Run:
     flags = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
     used = children_seconds()
     with tempfile.TemporaryDirectory() as folder:
-        peak = peak_memory(Path(folder), [sys.executable, "-m", "grpo_utils", "run", str(lesson), *flags])
+        peak = peak_memory(
+            Path(folder), [sys.executable, "-m", "grpo_utils", "run", str(lesson), "--solutions", *flags]
+        )
         seconds = children_seconds() - used
         report = json.loads((Path(folder) / "outputs/run/report.json").read_text()) if lesson == LESSON else {}
     return Run(lesson.stem, family, seconds, peak, report)

@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> None:
     parameters = read_parameters(lesson, arguments.parameter)
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
     with TemporaryDirectory() as scratch:  # the lesson's own folder must be empty when it starts
-        executed = execute(lesson, Path(scratch), parameters, folder.parent)
+        source = lesson if arguments.solutions else without_solutions(lesson, Path(scratch))
+        executed = execute(source, Path(scratch), parameters, folder.parent)
         kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
     if "OUTPUT_DIR" in parameters and (folder / "report.json").exists():  # lesson 05 leaves a model, but no report
         _show_report(folder)
@@ -81,6 +82,18 @@ def _read_value(name: str, text: str, kind: str) -> object:
     except (ValueError, KeyError):
         example = "True" if kind == "bool" else 3
         raise CourseError(f"{name}={text!r} must be of type {kind}, for example {example}.") from None
+
+
+def without_solutions(lesson: Path, scratch: Path) -> Path:
+    """A copy of a lesson that does not train again for the solutions of its exercises."""
+    import nbformat
+
+    book = nbformat.read(lesson, as_version=4)
+    book.cells = [cell for cell in book.cells if "solution" not in cell.metadata.get("tags", [])]
+    copy = scratch / "without solutions" / lesson.name
+    copy.parent.mkdir()
+    nbformat.write(book, copy)
+    return copy
 
 
 def execute(lesson: Path, scratch: Path, parameters: dict, failed: Path) -> Path:
@@ -169,6 +182,7 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
         metavar=("NAME", "VALUE"),
         help="set a parameter of the lesson, for example -p FAMILY gemma",
     )
+    lesson.add_argument("--solutions", action="store_true", help="run the solutions of the exercises as well")
     commands.add_parser("machine", help="show which profile fits this machine, and why")
     table = commands.add_parser("report", help="show the before/after table of a finished run")
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))

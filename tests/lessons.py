@@ -89,7 +89,7 @@ def report_in(folder: Path) -> dict:
 def command_of(lesson: Path, **parameters: object) -> list[str]:
     """The command line that runs a lesson with these parameters."""
     pairs = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
-    return [sys.executable, "-m", "grpo_utils", "run", str(lesson), *pairs]
+    return [sys.executable, "-m", "grpo_utils", "run", str(lesson), "--solutions", *pairs]
 
 
 def run_lesson(lesson: Path, folder: Path, **parameters: object) -> subprocess.CompletedProcess:

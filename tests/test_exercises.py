@@ -1,9 +1,11 @@
 """Student copies record which exercises were solved, on this machine only; lessons record nothing."""
 
+import nbformat
 import pytest
-from course import cli
+from course import ROOT, cli
 
 from grpo_utils import check_exercise
+from grpo_utils.__main__ import without_solutions
 from grpo_utils.exercises import RESULTS, exercise_table
 
 CASES = [((2,), 4)]
@@ -67,3 +69,10 @@ def test_the_results_are_found_from_the_course_and_from_a_terminal_in_the_copies
 def test_copies_in_another_place_are_found_from_inside(folder):
     check("Exercise 1", lambda x: 2 * x, "00_start")
     assert "(outputs/exercises.jsonl)" in exercise_table()
+
+
+def test_a_run_from_the_terminal_leaves_out_the_solutions_and_nothing_else(folder):
+    lesson = ROOT / "notebooks" / "03_grpo_lora.ipynb"
+    whole, run = (nbformat.read(path, as_version=4).cells for path in (lesson, without_solutions(lesson, folder)))
+    kept = [cell.source for cell in whole if "solution" not in cell.metadata.get("tags", [])]
+    assert [cell.source for cell in run] == kept and len(kept) < len(whole)

@@ -142,7 +142,7 @@ def test_a_wrong_sign_makes_the_comparison_fail(steps):
 def test_lesson_03_runs_on_a_t4_to_its_merged_model(machines, tmp_path):
     overrides = ["-p", "STEPS", "3", "-p", "EVAL_ROWS", "16"]
     lesson = str(ROOT / "notebooks" / "03_grpo_lora.ipynb")
-    said = ran(["-m", "grpo_utils", "run", lesson, *overrides], tmp_path, machines("t4"))
+    said = ran(["-m", "grpo_utils", "run", lesson, "--solutions", *overrides], tmp_path, machines("t4"))
     assert "Profile t4: Tesla T4 has 15 GiB and no bf16 units" in said
     assert "max_length` (=" not in said and "`max_new_tokens`" not in said  # two limits at once
     run = tmp_path / "outputs" / "run"
@@ -157,10 +157,10 @@ def test_lesson_03_runs_on_a_t4_to_its_merged_model(machines, tmp_path):
 @pytest.mark.upgrade
 def test_lesson_03_goes_on_from_the_checkpoint_of_a_run_that_was_cut_off(machines, tmp_path):
     lesson, few = str(ROOT / "notebooks" / "03_grpo_lora.ipynb"), ["-p", "EVAL_ROWS", "16"]
-    ran(["-m", "grpo_utils", "run", lesson, *few, "-p", "STEPS", "2"], tmp_path, machines("t4"))
+    ran(["-m", "grpo_utils", "run", lesson, "--solutions", *few, "-p", "STEPS", "2"], tmp_path, machines("t4"))
     (tmp_path / "outputs/run/report.json").unlink()  # as if the machine had ended in the last evaluation
     more = [*few, "-p", "STEPS", "3", "-p", "RESUME", "True"]
-    said = ran(["-m", "grpo_utils", "run", lesson, *more], tmp_path, machines("t4"))
+    said = ran(["-m", "grpo_utils", "run", lesson, "--solutions", *more], tmp_path, machines("t4"))
     assert "continues from checkpoint-2" in said
     learned(tmp_path / "outputs" / "run" / "checkpoints")
 
@@ -174,7 +174,7 @@ SMALL_RUN += ["--eval_rows", "10", "--eval_batch", "10"]
 def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path):
     few = [part for name, value in SMALL_LESSON.items() for part in ("-p", name, str(value))]
     lesson = str(ROOT / "notebooks" / "05_real_model.ipynb")
-    said = ran(["-m", "grpo_utils", "run", lesson, *few], tmp_path, machines("t4"), 1800)
+    said = ran(["-m", "grpo_utils", "run", lesson, "--solutions", *few], tmp_path, machines("t4"), 1800)
     assert "smollm2-135m-instruct, on Tesla T4, in float32" in said
     assert "this GPU has no bfloat16 support, so training stays in float32" in said  # of Unsloth's own trainer
     assert "entropy, first and last five steps: not logged" in said
