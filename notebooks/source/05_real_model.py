@@ -700,8 +700,10 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 12. Before you try it with your own model
 #
 # - If you have gold answers, try supervised fine-tuning (SFT) first. With 200 of them, it reached 0.98 on 400 held-out
-#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)). GRPO needs only a
-#   check of the answer. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either was ahead.
+#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
+# - If a program can check the answers but nobody has written them, GRPO can be ahead. On [SQL
+#   queries](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it beat examples in the prompt and training on
+#   the model's own checked samples. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either method was ahead.
 # - If you only need valid JSON, do not train. Try examples in the prompt and a server that restricts the output to a
 #   schema.
 # - One seed shows that this works, not how reliably. The [results](../docs/results.md#a-real-model-on-a-cpu) have three.
