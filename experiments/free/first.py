@@ -35,6 +35,7 @@ def section(checked: Sequence[dict]) -> str:
         minutes_50=minutes(of(sft_name(50))),
         minutes_200=minutes(of(sft_name(200))),
         minutes_grpo=minutes(of("GRPO")),
+        orders_self=mean("self-training", "greedy"),
         sampled_3=mean(f"{FEW} examples", "sampled"),
         pass_3=mean(f"{FEW} examples", "pass@8"),
         sampled_200=mean(sft_name(200), "sampled"),
