@@ -9,14 +9,17 @@ outputs/checked/, so stop and start as you like.
 """
 
 import os
+from collections.abc import Iterable
 from functools import partial
+from operator import eq, gt, lt
 from pathlib import Path
 from time import perf_counter
 
 from benches import FIRST, NOT_YET, ROOT, filled, only_write, provenance, put, read_stored, train_missing
-from checked.arms import ARMS, untrained
+from checked.arms import ARMS, SAMPLED_PROMPTS, untrained
 from checked.measuring import TOKENS, measure, rates
-from checked.tasks import CITIES, HELD_OUT, TASKS, held_out
+from checked.tasks import CITIES, HELD_OUT, TASKS, held_out, training_rows
+from free import first
 from grpo_core.training.measuring import wilson_interval
 
 from grpo_utils import paired_change
@@ -32,6 +35,11 @@ MOST_GREEDY, LEAST_PASS, MOST_PASS = 0.3, 0.1, 0.6
 PILOTS = [dict(task=task, examples=count) for task in TASKS for count in EXAMPLES]
 TRAINED = 2  # tasks, at most: the first that suit
 SEED = 0
+#: Conditions that answer prompts of *query*, and the people whom each finds.
+BY_CITY = {f"city = '{city}'": partial(eq, city) for city in CITIES}
+BY_AGE = {
+    f"age {sign} {years}": partial(than, years) for years in range(18, 71) for sign, than in (("<", gt), (">", lt))
+}
 
 
 def pilot(task: str, examples: int) -> dict:
@@ -110,30 +118,47 @@ def differences(rows: list[dict]) -> str:
 
 
 def conditions(rows: list[dict]) -> str:
-    """How many of the prompts that a condition on the city can answer, and of the others, each arm answers."""
+    """What needs no model on *query*, and what kind of condition each arm got right, in held-out prompts."""
     prompts = held_out("query")
-    by_city = [any(map(partial(is_right, row), (f"city = '{city}'" for city in CITIES))) for row in prompts]
-    first_city = [
-        {name: city for name, city, _ in row["drawn"]["people"]}[row["drawn"]["wanted"][0]] for row in prompts
-    ]
-    rule = sum(is_right(row, f"city = '{city}'") for row, city in zip(prompts, first_city, strict=True))
+    by_city, by_any = ([right_with(row, kind) for row in prompts] for kind in (BY_CITY, BY_CITY | BY_AGE))
+    constant = best_constant()
     lines = [
-        f"- without a model, a rule that always writes the city of the first wanted person: {rule} of {len(prompts)}"
+        f"- a loop over all conditions on a city or an age: {sum(by_any)} of {len(prompts)}",
+        f"- a rule, the city of the first wanted person: {sum(is_right(row, city_of_first(row)) for row in prompts)}",
+        f"- one query for all prompts, `{constant}`, the best on the training prompts: "
+        f"{sum(is_right(row, constant) for row in prompts)}",
     ]
     for arm in (row for row in rows if row["task"] == "query" and "arm" in row):
-        right = [0, 0]
-        for digit, city in zip(arm["greedy"], by_city, strict=True):
-            right[city] += digit == "1"
+        right = [digit == "1" for digit in arm["greedy"]]
+        with_city = sum(one and city for one, city in zip(right, by_city, strict=True))
         lines.append(
-            f"- {arm['arm']}: {right[True]} of the {sum(by_city)} that a city can answer, and {right[False]} of the "
-            f"{len(by_city) - sum(by_city)} that only an age can"
+            f"- {arm['arm']}: {sum(right)}, {with_city} of them among the {sum(by_city)} that a city can answer"
         )
     return "\n".join(lines)
 
 
+def city_of_first(row: dict) -> str:
+    """The rule that GRPO found, as a condition."""
+    city = next(city for name, city, _ in row["drawn"]["people"] if name == row["drawn"]["wanted"][0])
+    return f"city = '{city}'"
+
+
+def best_constant() -> str:
+    """The condition that is right for the most training prompts of one run."""
+    prompts = training_rows("query", SAMPLED_PROMPTS, SEED)
+    return max(BY_CITY | BY_AGE, key=lambda condition: sum(is_right(row, condition) for row in prompts))
+
+
+def right_with(row: dict, conditions: Iterable[str]) -> bool:
+    """Whether one of the conditions answers a prompt of *query*."""
+    return any(is_right(row, condition) for condition in conditions)
+
+
 def is_right(row: dict, condition: str) -> bool:
-    """Whether a query with this condition answers a prompt of *query*."""
-    return all(TASKS["query"].parts(f"SELECT name FROM people WHERE {condition}", row["drawn"]).values())
+    """Whether a condition finds the wanted people of a prompt of *query*, and nobody else."""
+    people, wanted = row["drawn"]["people"], row["drawn"]["wanted"]
+    holds, column = (BY_CITY | BY_AGE)[condition], 1 if condition in BY_CITY else 2
+    return {person[0] for person in people if holds(person[column])} == set(wanted)
 
 
 def answers_of(rows: list[dict]) -> str:
@@ -175,7 +200,9 @@ def main() -> None:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         stored = train_missing(STORED, PILOTS, pilot)
         train_missing(STORED, comparisons(stored["rows"]), compare)
-    put(TITLE, section(read_stored(STORED) if STORED.exists() else dict(rows=[])), FIRST)
+    stored = read_stored(STORED) if STORED.exists() else dict(rows=[])
+    put(TITLE, section(stored), FIRST)
+    put("In this order", first.section(stored["rows"]), FIRST)
 
 
 if __name__ == "__main__":

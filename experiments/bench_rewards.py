@@ -133,7 +133,7 @@ def gsm8k() -> str:
 
 def lesson() -> tuple[float, float]:
     """Seconds and GB of lesson 02 from start to end, through the course's own command."""
-    command = [sys.executable, "-m", "grpo_utils", "run", str(ROOT / "notebooks" / "02_rewards.ipynb")]
+    command = [sys.executable, "-m", "grpo_utils", "run", str(ROOT / "notebooks" / "02_rewards.ipynb"), "--solutions"]
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         peak = peak_memory(Path(folder), command)

@@ -208,3 +208,11 @@ def judge_a_sum(rewards, data):
     assert rewards.correctness_reward(said, **columns) == [1.0, 0.0]
     assert rewards.parts_reward(said, **columns) == [1.0, pytest.approx(2 / 3)]
     assert rows[0]["task"] == "sum" and not rewards.is_right("38", rows[0]) and rewards.is_in_form("38")
+
+
+def test_conditions_are_judged_as_their_queries():
+    task = TASKS["query"]
+    for row in held_out("query")[:5]:
+        for condition in [*bench_checked.BY_CITY, "age < 40", "age > 40", bench_checked.city_of_first(row)]:
+            parts = task.parts(f"SELECT name FROM people WHERE {condition}", row["drawn"])
+            assert bench_checked.is_right(row, condition) == all(parts.values())

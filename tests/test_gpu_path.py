@@ -171,7 +171,7 @@ SMALL_RUN = ["--rows", "8", "--max_steps", "2", "--gradient_accumulation_steps",
 SMALL_RUN += ["--eval_rows", "10", "--eval_batch", "10"]
 
 
-def test_lesson_14_trains_the_real_model_on_a_t4(real_model, machines, tmp_path):
+def test_lesson_05_trains_the_real_model_on_a_t4(real_model, machines, tmp_path):
     few = [part for name, value in SMALL_LESSON.items() for part in ("-p", name, str(value))]
     lesson = str(ROOT / "notebooks" / "05_real_model.ipynb")
     said = ran(["-m", "grpo_utils", "run", lesson, "--solutions", *few], tmp_path, machines("t4"), 1800)

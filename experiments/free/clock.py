@@ -61,8 +61,8 @@ def write(path: Path, value: object) -> None:
 def summary(path: Path) -> dict:
     """What a cell stores: the seconds, the processor seconds, how often it was started, and whether it ran alone.
 
-    Work that was lost when the process was killed counts too. So only the times of a cell with one start are those of
-    its work.
+    Work that was lost when the process was killed counts too, so the times of a cell with several starts are upper
+    bounds.
     """
     times = read(path)
     cores = os.cpu_count() or 1

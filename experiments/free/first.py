@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benches import NOT_YET, filled
-from checked.reading import on_task, percent
+from checked.reading import minutes_on_task, on_task, percent
 
 from grpo_utils.real.measuring import rates
 
@@ -36,10 +36,15 @@ def section(checked: Sequence[dict]) -> str:
         minutes_200=minutes(of(sft_name(200))),
         minutes_grpo=minutes(of("GRPO")),
         orders_self=mean("self-training", "greedy"),
-        sampled_3=mean(f"{FEW} examples", "sampled"),
-        pass_3=mean(f"{FEW} examples", "pass@8"),
+        sampled_8=mean("8 examples", "sampled"),
         sampled_200=mean(sft_name(200), "sampled"),
         sampled_grpo=mean("GRPO", "sampled"),
+        pass_8=mean("8 examples", "pass@8"),
+        pass_200=mean(sft_name(200), "pass@8"),
+        pass_grpo=mean("GRPO", "pass@8"),
+        query_self_minutes=minutes_on_task(checked, "self-training"),
+        query_grpo_minutes=minutes_on_task(checked, "GRPO"),
+        query_pass_few=on_task(checked, "3 examples", eight=True),
         query_few=on_task(checked, "3 examples"),
         query_self=on_task(checked, "self-training"),
         query_grpo=on_task(checked, "GRPO"),

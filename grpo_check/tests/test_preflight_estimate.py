@@ -265,7 +265,7 @@ def test_the_sum_of_lesson_03_on_a_t4_adds_up():
     assert T4.expected.startswith("40 to 50 minutes")
 
 
-def test_the_sum_of_lesson_14_on_a_t4_adds_up_to_what_is_told():
+def test_the_sum_of_lesson_05_on_a_t4_adds_up_to_what_is_told():
     rows = ("install, fetch", "samples,", "compile", "70 steps", "merge and", "lesson 05 in all")
     for column in (0, 1):
         *parts, total = [int(cells(row)[column]) for row in rows]

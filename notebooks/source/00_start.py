@@ -155,8 +155,7 @@ for factor, reward in zip(factors, rewards):
 # parts of it.
 # Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3.
 #
-# The tiny model was pretrained on additions written in five styles. The next cell counts the answers in one of them, and scores
-# the first:
+# The tiny model was pretrained on additions written in five styles. The next cell finds the answers in one of them, and scores the first:
 
 # %%
 columns = [
@@ -170,7 +169,7 @@ print(f"{len(columns)} of {before.n} answers, such as {text}")
 print("reward:", sum(f * s for f, s in zip(factors, scores)))
 
 # %% [markdown]
-# Remember this count. These are the settings:
+# These are the settings:
 
 # %%
 import tempfile
@@ -243,7 +242,7 @@ print("strict accuracy:    ", after.accuracy)
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# One way survives: the style that you counted above, which adds column by column, starting with the ones. It was in
+# One way survives: the style of the answer that you scored above, which adds column by column, starting with the ones. It was in
 # {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now. Nobody
 # told the policy to use it. The policy sometimes wrote it, earned more with it than with its other styles, and so wrote it more
 # often.
@@ -315,7 +314,7 @@ show(
 #   [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)).
 #   Only these two use a GPU.
 # - On your own machine, run `make lab` to open the lessons, or `make lab-workshop` for copies without solutions.
-#   [Compatibility](../docs/install.md#what-is-installed-where) shows which package does what.
+#   [What is installed where](../docs/install.md#what-is-installed-where) shows which package does what.
 
 # %% [markdown]
 # ## 6. Cheat sheet: from a task to a trained model
@@ -363,7 +362,7 @@ def first_mistake() -> str:
 print(check_exercise("Exercise 1", first_mistake, [((), "none")], HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Change the pay and train again. This time, pay only for `correctness_reward`, so the format earns nothing of
+# **Exercise 2.** Change what you pay for, and train again. This time, pay only for `correctness_reward`, so the format earns nothing of
 # its own. Do you expect fewer correctly formatted answers than above, as many, or more? Fill in `predicted` (it is not
 # graded). Then let `only_correctness` return `retrain(...)`, with one reward and its factor, and compare.
 

@@ -30,7 +30,7 @@
 # {{install}}
 
 # %% [markdown]
-# These are the only settings. A training run takes about a minute on a CPU, so this lesson never uses a GPU.
+# You can change these settings. A training run takes about a minute on a CPU, so this lesson never uses a GPU.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
@@ -226,8 +226,8 @@ print(probe(sound_reward, answers=GOLD))
 # grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
 # ```
 #
-# In the course's library, this sound reward is `correctness_reward`. The page [Rewards](../docs/rewards.md) lists more rewards and
-# their known exploits.
+# In the course's library, this reward is `correctness_reward`. [Rewards](../docs/rewards.md) lists others, with their
+# known exploits.
 
 # %% [markdown]
 # ## 5. Hack a reward for the format
@@ -325,9 +325,9 @@ for text in flawed.sampled[:3]:
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The policy repeats one tag instead of reasoning. The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, and a clean
-# completion earns only 1.0: stop when the mean passes what a clean completion can earn. Three samples show what the curve
-# hides.
+# The policy repeats one tag instead of reasoning. The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, but a clean
+# completion earns only 1.0. Stop a run when its mean reward exceeds what a clean completion can earn. Three samples
+# show what the curve hides.
 # </details>
 
 # %% [markdown]

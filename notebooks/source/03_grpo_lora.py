@@ -175,8 +175,8 @@ policy.print_trainable_parameters()
 # A GRPO row has a `prompt`, as chat messages, and whatever the rewards need: here `answer`, the correct result or *gold
 # answer*. The policy writes its own solutions. *Held-out* rows are used only to evaluate.
 #
-# `TEMPLATE` has the options of the *chat template*, which turns messages into the text that the model reads. Qwen3, for
-# example, thinks at length unless `enable_thinking` is false ([which model](../docs/gpu.md#thinking-on-or-off)). TRL does
+# `TEMPLATE` sets options of the *chat template*, which turns messages into the text that the model reads. Qwen3, for
+# example, thinks at length unless `enable_thinking` is false ([should it think?](../docs/gpu.md#thinking-on-or-off)). TRL does
 # not shorten prompts, so `drop_long_prompts` removes rows with more tokens than the profile allows.
 
 # %% tags=["gpu-path"]
@@ -409,9 +409,7 @@ for weight in policy.parameters():
         weight.data = weight.data.float()
 
 # %% [markdown]
-# The progress bar shows the mean reward, the share of correct answers (`correct`), and the share of tied groups (`tied`) in
-# the last step. On a GPU, Unsloth compiles the model in the first step, so the bar stays at 0 for some minutes. If it then
-# shows `tied=1.00` for several steps, stop, and use the table of section 6.
+# The progress bar shows the mean reward, the share of correct answers (`correct`), and the share of tied groups (`tied`) of the latest step. On a GPU, Unsloth compiles the model in the first step, so the bar stays at 0 for some minutes. If the bar then shows `tied=1.00` for several steps, stop, and use the table of section 6.
 #
 # A *callback* runs at every step. `HealthCallback` stops a run that cannot recover ([lesson 04](04_reading_a_run.ipynb)).
 # `TimeLimit` ends training after `MINUTES`, so that the evaluation and the merge still run. Save the adapter at once, before
@@ -491,8 +489,10 @@ report_run(run, trainer, before, after, decoding, stopped=limit.note)
 # %% [markdown]
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of this gain is the format:
 # before training, {{before.n - sum(before.formed)}} answers lacked it, and {{sum(before.formed) - sum(before.right)}} had it
-# but were wrong. A lenient parser gets much of it for free: in a separate measurement with these settings, 149 of 200
-# untrained answers ended with the correct number. So always say what you count. The second table counts only answers that have the format, and separates additions with a *carry* (`15+27`)
+# but were wrong. Most of it is free: in a separate measurement with these settings, 149 of 200
+# untrained answers already ended with the correct number. So always say what you count.
+#
+# The second table counts only answers that have the format, and separates additions with a *carry* (`15+27`)
 # from those without (`15+22`). It cannot show whether the policy adds better, because the formatted answers before and after
 # belong to different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #

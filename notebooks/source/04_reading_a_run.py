@@ -142,7 +142,7 @@ show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
-# In all figures of runs, blue marks what you want, such as a healthy run, and orange what to distrust.
+# In this lesson's figures, blue marks what you want, such as a healthy run, and orange what to distrust.
 #
 # - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
 #   {{sum(weights):.2f}}, the sum of the weights.

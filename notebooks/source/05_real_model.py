@@ -1,13 +1,14 @@
 # %% [markdown]
 # # 05 · A real model
 #
-# Untrained, SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it
-# gets {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO and without examples, it gets 187 right:
-# {{hits["known sentence"]}} of {{len(chosen)}} sentences like those of training, and {{hits["new sentence"]}} of {{len(chosen)}} new ones.
+# SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON, and {{sum(few_shot)}} with three examples
+# in its prompt. After {{STEPS}} steps of GRPO it needs no examples, and gets 187 right.
 #
-# **Guess first:** in the first seven steps, not one sampled answer is correct. What can the model learn from until then?
+# **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the 70 steps does the first correct one
+# come, and what can the model learn from until then?
 #
-# You will be able to train a real language model with GRPO, and say what kind of gain it is and how much of it is free.
+# You will be able to train a real language model with GRPO, and compare its gain with what a few examples give for
+# free.
 #
 # You need [lesson 00](00_start.ipynb); the [glossary](../docs/glossary.md) has every term, and [lesson 03](03_grpo_lora.ipynb)
 # explains each call. On a free T4, this lesson takes [15 to 25 minutes,
@@ -300,7 +301,8 @@ if run.profile.dtype == "bfloat16" or not on_cpu:
 # {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (This package had already
 # rounded the weights to 4 bits once, so the comparison says little about other models.)
 #
-# The next cell has all settings, which lesson 03 explains. The comments mark those that differ here:
+# The next cell has all settings. Lesson 03 explains the sizes, weights and rate, and leaves the rest to
+# `other_arguments` ([Settings](../docs/settings.md) explains these):
 
 # %%
 SETTINGS = dict(
@@ -346,9 +348,8 @@ print(report)
 # at first. But in {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict
 # is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
-# The first completion shows why the rewards start low, and {{report.figures.truncated.value:.0%}} of the completions run into
-# the limit of {{TOKENS}} tokens. That is also why the planned minutes are more than twice what section 6 took: samples that run
-# into the limit take longest, and the machine of the stored run did other work, too.
+# The first completion shows why the rewards start low. {{report.figures.truncated.value:.0%}} of the completions reach
+# the limit of {{TOKENS}} tokens. These take longest to sample, so `pilot` plans for more minutes than section 6 needed.
 #
 # <details><summary>Evidence</summary>
 #
@@ -606,8 +607,9 @@ for kind in ("known sentence", "new sentence"):
 #
 # Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200 answers
 # were correct before training, and 187 are now. The untrained model with three examples in its prompt gets {{sum(few_shot)}}.
-# The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs no examples. Over eight
-# examples, which [were better than three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
+# The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs no examples.
+# Compared with eight examples, which [were better than
+# three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
 #
 # Three limits remain:
 #

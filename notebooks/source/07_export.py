@@ -493,7 +493,7 @@ print(prompts[1][-1]["content"], answer)
 # Pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other defaults.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the length
-# of the longest. The next cell tries both sides.
+# of the longest. The next cell adds it on the right, and then on the left.
 
 # %%
 solved = {}

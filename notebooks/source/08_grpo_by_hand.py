@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08 · GRPO by hand
 #
-# TRL's loss is {{theirs:.6f}}. Yours will be, too.
+# You will write GRPO in plain PyTorch, and its loss will equal TRL's in all six decimals: {{theirs:.6f}}.
 #
 # **Guess first:** before training, this policy starts its answer to one question with `<reasoning>` with a probability of
 # {{choices['<reasoning>'][0]:.2f}}. It answers the question eight times, and you make one update. How high is that probability now?
@@ -117,7 +117,8 @@ def completion_mask(ids, eos):
 
 # %% [markdown]
 # `sample` calls `generate` for `size` copies of each prompt. Prompts are padded on the left, so that each ends where its
-# completion begins. The batch has TRL's key names.
+# completion begins. The batch uses TRL's key names, so section 8 can pass
+# it to TRL.
 
 
 # %% tags=["formulas"]

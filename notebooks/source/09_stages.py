@@ -408,10 +408,10 @@ HINTS += [("fell", "Is the whole interval below 0?")]
 print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Change the plan, and train it (less than a minute). Either swap the two stages of `TWO_STAGES`, so that the
-# last stage does not pay for correctness, or keep the order and give the first stage 18 of the 20 steps. First **predict** the
-# verdict, compared with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in both
-# variables below.
+# **Exercise 2.** Change the plan and train it, which takes less than a minute. Either swap the two stages of
+# `TWO_STAGES`, so that the last one does not pay for correctness, or give the first stage 18 of the 20 steps. First
+# **predict** how it compares with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in
+# both variables below.
 #
 # **Try both before you unfold the solutions below.** Next, [lesson 10](10_sft_then_grpo.ipynb) puts examples before GRPO.
 # *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula, and *FastCuRL* (arXiv 2503.17287)

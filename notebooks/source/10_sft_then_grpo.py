@@ -118,7 +118,7 @@ print("one sample:              ", before.sampled[0])
 # *guess level* of the task: 0.5. Write it down before you train.
 
 # %% [markdown]
-# ## 3. GRPO alone learns nothing
+# ## 3. Try GRPO alone
 #
 # All trainers in this lesson use the settings in `SHARED`, so SFT and GRPO have the same constant learning rate. `GRPO`
 # adds the settings that only GRPO has.
@@ -507,7 +507,7 @@ for name, (result, _) in policies.items():
 # </details>
 
 # %% [markdown]
-# ## 11. See when GRPO wins: many wrong worked answers
+# ## 11. Train on worked answers with mistakes
 #
 # Take a task whose answer is not in the question: "Which number comes after 512?" Copying earns nothing. But one shortcut
 # is left: raise the last digit and never carry. It is correct in nine of ten cases, so `kind` counts the carries separately.

@@ -5,8 +5,8 @@
 #
 # **Guess first:** the completions are fine, and so is the reward's code. Where is the fault?
 #
-# You will be able to see what a chat template writes before the model's first token, reward thoughts in every shape
-# that TRL passes to a reward, and choose a length limit for them.
+# You will be able to see what a chat template writes before the model's first token, write a reward that accepts every
+# kind of thought that TRL passes to it, and choose a length limit.
 #
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
@@ -601,8 +601,9 @@ print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 #
 # Exercise 1: remove the white space at the end, then check whether the prompt ends with `<think>`.
 #
-# Exercise 2: in our run, no: 92 of 200. A carry needs 21 tokens or more, where the penalty takes at least half a point. A
-# correct answer still earns more than a wrong one, but a short correct answer earns most. With 92, another seed may say yes.
+# Exercise 2: in our run, `"no"`: 92 of 200, so close to half that another seed may give `"yes"`. A carry takes at least
+# 21 tokens, where the penalty is half a point or more. A correct answer still earns more than a wrong one, but a short
+# correct answer earns most.
 # </details>
 
 

@@ -7,7 +7,7 @@
 # **Guess first:** before training, {{fell.before.accuracy.value:.1%}} of the model's answers are correct. How many are correct at
 # the end?
 #
-# You will be able to test a judge before you trust it, to recognize a policy that hacks it, and to bound what it can do.
+# You will be able to test a judge before you trust it, recognize a policy that hacks it, and limit its influence.
 #
 # You need [lesson 02](02_rewards.ipynb).
 #
@@ -68,8 +68,8 @@ for said, gold in CASES:
     print(f"{said:21}{gold:13}{similar:7.2f}{keyword:9}{fuzzy:7}{correct:13}")
 
 # %% [markdown]
-# - **Similarity** gives {{fuzz.ratio('Austria', 'Australia') / 100:.2f}} to `Austria` for `Australia`, and less to the correct
-#   `42.0`.
+# - **Similarity** gives the wrong `Austria` {{fuzz.ratio('Austria', 'Australia') / 100:.2f}}, and the correct `42.0`
+#   less.
 # - A **keyword** search rewards a list of cities, which [leads to
 #   hacking](https://github.com/unslothai/unsloth/issues/2690), as one user reports.
 # - `fuzzy_reward` forgives a typo in a name. `correctness_reward` compares values, so 42.0 equals 42.
@@ -321,7 +321,7 @@ show_advantages(weighted, "group")
 # %% [markdown]
 # In the first group, the rule decides. In the other two, the rule pays every answer the same, so only the judge is left.
 # Dividing by the group's small standard deviation turns the judge's difference of 0.1 into advantages as large as those of the
-# first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge likes. So with
+# first group. In the third group, the policy learns which *wrong* answers the judge likes. So with
 # `scale_rewards="group"`, TRL's default, a small weight does not bound a judge.
 #
 # There are two remedies. The first is a *gate*: pay the judge's score only for an answer that the rule accepts, and 0 otherwise.
@@ -342,8 +342,6 @@ show_advantages(gated, "none", "batch")
 # In the second group, the judge now makes advantages of ±{{advantages(gated, "none")[1].max():.2f}} and
 # ±{{advantages(gated, "batch")[1].max():.2f}}, next to about ±1 from the rule in the first. `"none"` does not divide. `"batch"`
 # divides by the standard deviation of the whole batch, which becomes small as well once all answers of the batch are correct.
-#
-# **Gate the judge on correctness. If you do not trust it among correct answers either, set `scale_rewards="none"`.**
 #
 # <details><summary>What neither remedy prevents</summary>
 #
@@ -392,7 +390,7 @@ for name, bonus in bonuses.items():
 show_reward_and_truth(logs)
 
 # %% [markdown]
-# In how many groups did only the judge make a difference? The next figure shows the share of groups in which all
+# How often does the judge alone decide? The next figure shows the share of groups in which all
 # answers were wrong, and the share in which all were correct.
 
 # %%
@@ -422,7 +420,10 @@ print(f"small weight to gated: {gate.sentence}")
 # {{numpy.mean(wrong_groups):.1%}} of the groups, every answer was wrong. On a task that the model rarely solves, most groups would
 # be like that, and the gate could matter.
 #
-# If your task has no rule, you cannot gate the judge. Then people must label samples during the run.
+# **On this task the rule alone was enough. If your model rarely answers correctly, pay the judge only for correct
+# answers; if you distrust it there too, also set `scale_rewards="none"`.**
+#
+# Without a rule, you cannot gate the judge: have people label samples during the run.
 
 # %% [markdown]
 # ## 7. Ask an LLM judge
@@ -543,9 +544,9 @@ print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 #
 # Exercise 1: without a gate, the judge decides wherever the rule ties. With a gate, only among correct answers.
 #
-# Exercise 2: in our run, higher: 199 of 200 answers were correct. A small weight of the rule was enough. `judged` pays from 0
-# to 1, and well-formed answers likely score much alike, so that the rule decides among them. In section 4, the judge was alone
-# and its scores had no bound.
+# Exercise 2: in our run, `"higher"`: 199 of 200 answers were correct, although the rule had only weight 0.1. One likely
+# reason: `judged` pays from 0 to 1 and scores well-formed answers much alike, so the rule decides among them. In section 4, the
+# judge was alone, and its scores had no limit.
 # </details>
 
 

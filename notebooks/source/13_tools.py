@@ -88,7 +88,7 @@ for text in ("-224", "224", "-224.0", "-224 or 224"):
 # gold answer: {{train.score_answer(text, train[0]):.2f}} for two answers at once. We count only a score of 1.
 #
 # The next cell asks each problem as "What is ...?", a wording that the tiny model knows. The held-out problems come from
-# another seed, without those that are also in `train`.
+# another seed, and those that also occur in `train` are left out.
 
 
 # %%
@@ -154,8 +154,8 @@ question, tools = train_rows[0]["prompt"], [Arithmetic().calculator]
 print(tokenizer.apply_chat_template(question, tools=tools, **how))
 
 # %% [markdown]
-# Other templates add types and docstrings. TRL must also recognize the calls that the model writes. It can do this for Qwen2.5,
-# Qwen3, Llama 3.1 and several others; otherwise, set `tokenizer.response_template`, as our tokenizers do. TRL rejects a
+# Other templates add types and docstrings. TRL must also recognize the model's calls. It does so for Qwen2.5,
+# Qwen3, Llama 3.1 and several others; otherwise, set `tokenizer.response_template`, as ours does. TRL rejects a
 # template that does not show calls and results, such as Gemma 3's.
 
 # %% [markdown]
@@ -339,9 +339,9 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The second policy calls more often, {{called[second]:.2f}} times per episode instead of {{called[first]:.2f}}. It answers
-# {{sum(scores[second]):.0f}} problems correctly, and the first {{sum(scores[first]):.0f}} (before training,
-# {{sum(scores[base]):.0f}}). A call is paid even if the answer is wrong. Each policy is one run, so another seed may
+# The second policy calls more often, {{called[second]:.2f}} times per episode instead of {{called[first]:.2f}}, and
+# solves {{sum(scores[second]):.0f}} problems; the first solves {{sum(scores[first]):.0f}}, and the base model
+# {{sum(scores[base]):.0f}}. A call is paid even if the answer is wrong. Each policy is one run, so another seed may
 # reverse their order ([lesson 06](06_evaluation.ipynb)).
 # </details>
 #

@@ -228,8 +228,8 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 #
 # ## 4. Know what a ratio of 1 means
 #
-# The *ratio* of a token is its probability now, divided by its probability when it was sampled. Training is *on-policy* if
-# the policy that learns is the one that sampled; then each ratio is 1. If it is not, training is *off-policy*.
+# The *ratio* of a token is its probability now, divided by its probability when it was sampled. Training is *on-policy* if the
+# same policy samples and learns; each ratio is then 1. Otherwise, it is *off-policy*.
 #
 # TRL assumes that a batch is on-policy until it has made an update on it. That holds if `num_iterations * steps_per_generation`
 # divides `gradient_accumulation_steps`, as it does by default. TRL then sets each ratio to 1 without computing it. The run *stale*
@@ -295,7 +295,7 @@ show(figure, f"Clipped tokens by step: {', '.join(most)}")
 # `clip_ratio` is 0 in the fresh run, where no ratio can leave 1. That is not a fault. It is also 0 in the run that collapsed,
 # because nobody measured its ratios. Only the run that knows its samples' age reports any clipping.
 #
-# **A `clip_ratio` of 0 says that training is on-policy, or that it is taken to be.**
+# **A `clip_ratio` of 0 means that training is on-policy, or that the trainer assumes it is.**
 #
 # ## 5. Look at whole completions
 #
@@ -343,7 +343,7 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # ## 6. Compare the corrections over seeds
 #
 # One seed per run shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
-# completions. *Ratio* is the correction of section 4. The last four cases sample with the newest weights, but at a temperature of
+# completions. *Ratio* is the correction of section 4, and `delta` is TRL's upper limit on it, for tokens with a negative advantage. The last four cases sample with the newest weights, but at a temperature of
 # 1.3 (and score at 1.0) or with the weights rounded to 4 bits. The numbers are strict accuracy, one per seed:
 
 # %% tags=["nbval-check-output"]
@@ -364,7 +364,7 @@ SAMPLED = {
 print(f"{len(SAMPLED)} cases, {sum(map(len, SAMPLED.values()))} runs")
 
 # %% [markdown]
-# Before you draw them: which sampler does the most harm, an old one, a hot one or a rounded one?
+# Before you draw them: which sampler does the most harm: one with old weights, a higher temperature, or 4-bit weights?
 
 # %%
 figure = Figure(figsize=(6.4, 4.2), layout="constrained")
@@ -383,11 +383,10 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The old one. Without the ratio, a delay left five of six runs below the untrained model. With the ratio, all six learned.
-# `sequence_mask` repaired even more at a delay of 8 ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}
-# against the ratio); whether `delta` helps is not shown. The hot and the rounded sampler did no harm that we could show,
-# although the hot one's ratios spread more widely. It has the newest weights, so it stops writing a completion soon after
-# that was pushed down.
+# The one with old weights. Without the ratio, five of six delayed runs ended below the untrained model; with it, all
+# six learned. At a delay of 8, `sequence_mask` was better still
+# ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}} over the ratio). We found no
+# harm from the higher temperature or the 4-bit weights, and no gain from `delta`.
 # </details>
 
 # %% [markdown]
@@ -404,8 +403,9 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 #
 # ## 7. Leave the loss at its default
 #
-# GRPO, DAPO, Dr. GRPO, GSPO: which loss should you take? Each changes one of two things. Some change how much a token weighs,
-# and the others what happens when its ratio leaves 1. The second kind does nothing on-policy, where every ratio is 1.
+# **Keep the default loss.** None of the changes below, each with six seeds, was shown to help. The losses differ in two
+# ways: how much a token weighs, and what happens when its ratio leaves 1. The second does nothing on-policy, where
+# every ratio is 1.
 #
 # | loss | what it changes | settings in TRL 1.14 |
 # |---|---|---|
@@ -418,10 +418,10 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
 # | [SAPO](https://arxiv.org/abs/2511.20347) | lets the push fade instead of stopping it | `loss_type="sapo"` |
 #
-# We trained each with six seeds. The upper rows make one update per batch (on-policy). The lower rows make four
-# (`num_iterations=4`), so that their ratios do leave 1. A row has the difference in accuracy from the same run with DAPO,
-# and its 95% interval. (SAPO and GSPO average as GRPO does, so GRPO is their base. *gspo* has
-# an epsilon of 0.2, and *gspo, paper* that of the table.)
+# We trained each with six seeds. The upper rows make one update per batch (on-policy), and the lower rows four
+# (`num_iterations=4`), so their ratios leave 1. Each row shows the difference in accuracy from the same run with DAPO,
+# with its 95% interval. (SAPO and GSPO are compared with GRPO, which averages as they do. *gspo* has an epsilon of 0.2,
+# and *gspo, paper* the one in the table.)
 
 # %% tags=["nbval-check-output"]
 LOSSES = {
@@ -464,7 +464,7 @@ show(
 )
 
 # %% [markdown]
-# **Leave `loss_type` and `num_iterations` at their defaults.** Every interval contains 0, so no loss was shown to help. That
+# Every interval contains 0, so no loss was shown to help. That
 # does not prove that they are equal. On-policy, the intervals end within 0.08; off-policy, some are much wider, and with no
 # clip at all, one run of six collapsed. With thoughts of thousands of tokens, the length
 # bias of `grpo` could matter; our answers have about 20.
