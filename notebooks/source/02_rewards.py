@@ -246,7 +246,9 @@ print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
 # Only {{before.format.hits}} of the {{before.n}} answers are correctly formatted, and {{before.accuracy.hits}} of them are also
-# correct. So paying for the format seems like a good idea. This reward pays a quarter of a point for each tag:
+# correct.
+#
+# So paying for the format seems like a good idea. This reward pays a quarter of a point for each tag:
 
 
 # %%
