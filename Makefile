@@ -134,7 +134,7 @@ tiny: setup      ## train the two tiny base models again, about 20 minutes
 figures: setup   ## what the README and docs show of stored results; the diagrams and the tables of codes
 	$(BIN)/python scripts/figures.py
 	$(BIN)/python scripts/diagrams.py
-	$(BIN)/python scripts/card.py
+	$(BIN)/python scripts/preview.py
 	$(BIN)/python scripts/quiz_figures.py
 	$(BIN)/python scripts/rule_tables.py
 

@@ -140,8 +140,9 @@ def filled(page: str, **values: object) -> str:
     return VALUE.sub(lambda found: format(values[found[1]], found[2] or ""), text)
 
 
-def put(title: str, text: str, file: Path = RESULTS) -> None:
-    """Replace the text of one section of a page; all other sections stay as they are."""
+def put(title: str, text: str, file: Path | None = None) -> None:
+    """Replace the text of one section of a page (docs/results.md by default); all other sections stay as they are."""
+    file = file or RESULTS
     page = file.read_text(encoding="utf-8")
     section = re.compile(rf"(?<=^## {re.escape(title)}\n).*?(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
     if not section.search(page):

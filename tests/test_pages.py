@@ -15,10 +15,10 @@ import pytest
 import yaml
 from browser import chromium, needs_browser
 from bs4 import BeautifulSoup
-from card import CARD, card
 from course import ROOT
 from grpo_check.replay.page import runs_of
 from PIL import Image
+from preview import CARD, card
 
 pytest.importorskip("sphinx", reason="make html installs it")
 sys.path.insert(0, str(ROOT / "docs"))

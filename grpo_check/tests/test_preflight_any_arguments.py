@@ -7,7 +7,7 @@ import pytest
 from grpo_check.preflights.checking import preflight
 from grpo_check.preflights.config_file import preflight_file
 from grpo_core.errors import CourseError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from preflight_runs import HELDOUT, REWARDS, ROWS, TINY, sound_tokenizer, write_addition
 
@@ -71,6 +71,8 @@ def checked(arguments):
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(NAMES, ANY, max_size=4), st.booleans())
+@example({"reward_weights": False}, False)
+@example({"reward_weights": True}, False)
 @pytest.mark.slow
 def test_no_arguments_end_in_a_traceback(changes, with_defaults):
     arguments = {**(training_arguments(CPU) if with_defaults else {}), **changes}

@@ -77,7 +77,10 @@ def reward_not_found(run: PlannedRun) -> Iterator[Finding]:
 def reward_weights(run: PlannedRun) -> Iterator[Finding]:
     """A weight of 0 is right for a reward that is only logged, as long as another one is above 0."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
-    if given is not None and len(given) != len(run.rewards):
+    if given is not None and not isinstance(given, (list, tuple)):
+        fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."
+        yield found(f"reward_weights={given!r} is not a list.", fix, why="TRL raises a TypeError.")
+    elif given is not None and len(given) != len(run.rewards):
         names = ", ".join(map(name_of, run.rewards))
         what = f"{len(given)} reward_weights for {len(run.rewards)} rewards ({names})."
         fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."

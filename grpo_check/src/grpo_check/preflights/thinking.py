@@ -213,8 +213,8 @@ def _chat_end(run: PlannedRun, prompt: list[dict], changed: dict) -> str:
 
 def _trained_on(run: PlannedRun) -> list[Callable]:
     """The rewards that the policy trains on; those of weight 0 are only logged."""
-    weights = run["reward_weights"] or []
-    if len(weights) != len(run.rewards):
+    weights = run["reward_weights"]
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(run.rewards):
         return run.functions
     return [r for r, weight in zip(run.rewards, weights, strict=True) if weight and r in run.functions]
 

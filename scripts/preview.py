@@ -1,6 +1,6 @@
 """Draw the picture that chats and social networks show with a link to the site: docs/figures/card.png.
 
-    python scripts/card.py     # or: make figures
+    python scripts/preview.py     # or: make figures
 
 It shows the first recorded run of docs/watch-it-cheat.html. A test fails if it is older than that run.
 """
