@@ -113,7 +113,7 @@ p { margin: 0 0 2vh; } .question { font-size: 1.3em; }
 .question p { margin-bottom: 1.2vh; } .question:has(pre) { font-size: 1.1em; }
 section > img { width: 100%; max-height: 78vh; margin: auto; object-fit: contain; }
 .question:has(img) { font-size: .95em; display: flow-root; } .question:has(img) + details { font-size: .85em; }
-.question img { float: right; width: 48%; height: auto; margin: 0 0 1vh 2em; }
+.question img { float: right; width: 38%; height: auto; margin: 0 0 1vh 2em; }
 summary { cursor: pointer; } .board { font-size: .6em; }
 pre { font-size: .8em; margin: 0 0 2vh; padding: .6em; background: var(--shade); overflow-x: auto; }
 table { border-collapse: collapse; font-size: .7em; } th, td { text-align: left; padding: .2em .8em .2em 0; }
