@@ -79,7 +79,7 @@ GROUPS = {
         "grpo_check/README": "grpo-check",
         "grpo_check/docs/checks": "What each check does",
         "docs/evaluation": "Evaluation",
-        "docs/results": "Results: what GRPO adds",
+        "docs/results": "Results",
         "docs/claims": "Claims about GRPO",
         "docs/map": "The field in late 2026",
         "docs/glossary": "Glossary",
