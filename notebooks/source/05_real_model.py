@@ -105,7 +105,7 @@ for word in ("keys", "books", "forks", "baskets"):
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
-# ## 3. Give partial credit
+# ## 3. Write the rewards
 #
 # An answer is correct if the whole text is the expected JSON object (the *gold answer*). Key order and spaces between values
 # do not matter, and 8.00 counts as 8. Case and spaces inside a value do matter.
