@@ -613,7 +613,7 @@ for kind in ("known sentence", "new sentence"):
 #
 # Three limits remain:
 #
-# - It is new for this prompt. With three or eight examples, the untrained model finds 0.55 or 0.68 in eight tries
+# - It is new for this prompt. With three or eight examples, the untrained model finds 0.55 or 0.71 in eight tries
 #   ([the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
