@@ -41,6 +41,8 @@ BY_AGE = {
     f"age {sign} {years}": partial(than, years) for years in range(18, 71) for sign, than in (("<", gt), (">", lt))
 }
 
+CONDITIONS = BY_CITY | BY_AGE
+
 
 def pilot(task: str, examples: int) -> dict:
     """The answers of the untrained model to one task."""
@@ -120,7 +122,7 @@ def differences(rows: list[dict]) -> str:
 def conditions(rows: list[dict]) -> str:
     """What needs no model on *query*, and what kind of condition each arm got right, in held-out prompts."""
     prompts = held_out("query")
-    by_city, by_any = ([right_with(row, kind) for row in prompts] for kind in (BY_CITY, BY_CITY | BY_AGE))
+    by_city, by_any = ([right_with(row, kind) for row in prompts] for kind in (BY_CITY, CONDITIONS))
     constant = best_constant()
     lines = [
         f"- a loop over all conditions on a city or an age: {sum(by_any)} of {len(prompts)}",
@@ -146,7 +148,7 @@ def city_of_first(row: dict) -> str:
 def best_constant() -> str:
     """The condition that is right for the most training prompts of one run."""
     prompts = training_rows("query", SAMPLED_PROMPTS, SEED)
-    return max(BY_CITY | BY_AGE, key=lambda condition: sum(is_right(row, condition) for row in prompts))
+    return max(CONDITIONS, key=lambda condition: sum(is_right(row, condition) for row in prompts))
 
 
 def right_with(row: dict, conditions: Iterable[str]) -> bool:
@@ -157,7 +159,7 @@ def right_with(row: dict, conditions: Iterable[str]) -> bool:
 def is_right(row: dict, condition: str) -> bool:
     """Whether a condition finds the wanted people of a prompt of *query*, and nobody else."""
     people, wanted = row["drawn"]["people"], row["drawn"]["wanted"]
-    holds, column = (BY_CITY | BY_AGE)[condition], 1 if condition in BY_CITY else 2
+    holds, column = CONDITIONS[condition], 1 if condition in BY_CITY else 2
     return {person[0] for person in people if holds(person[column])} == set(wanted)
 
 
@@ -202,7 +204,7 @@ def main() -> None:
         train_missing(STORED, comparisons(stored["rows"]), compare)
     stored = read_stored(STORED) if STORED.exists() else dict(rows=[])
     put(TITLE, section(stored), FIRST)
-    put("In this order", first.section(stored["rows"]), FIRST)
+    first.write(stored["rows"])
 
 
 if __name__ == "__main__":

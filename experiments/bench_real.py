@@ -14,8 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 
+import bench_checked
 from benches import (
     ROOT,
+    curves,
     difference_text,
     filled,
     only_write,
@@ -26,7 +28,8 @@ from benches import (
     write_between,
 )
 from checked.reading import on_task
-from free.cells import Cell, finished
+from free import first
+from free.arms import sft_name
 
 from grpo_utils import paired_change, smollm2
 from grpo_utils.evaluation.statistics import Change, Rate, paired_difference
@@ -43,7 +46,6 @@ from grpo_utils.real.measuring import (
 from grpo_utils.real.training import SHARED, TASKS, run_once
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
-CHECKED = Path(__file__).with_name("bench_checked.json")
 SETTINGS = ROOT / "docs" / "settings.md"
 BEGIN, END = "<!-- real: written by `make bench-real`, do not edit -->", "<!-- end of real -->"
 README, README_BEGIN, README_END = ROOT / "README.md", "<!-- written by make bench-real -->", "<!-- end -->"
@@ -98,21 +100,6 @@ def packed(result: dict, rows: int, sampled: int) -> dict:
     return dict(greedy=greedy, sampled=[sum(right) for right in result["sampled"][:sampled]], **other)
 
 
-#: What is kept of each step of a run, and its key in the log.
-KEPT = dict(
-    correct="rewards/correctness_reward/mean",
-    fields="rewards/fields_reward/mean",
-    entropy="entropy",
-    seconds="step_time",
-)
-
-
-def curves(checkpoint: Path, keys: dict[str, str] = KEPT) -> dict:
-    """Some metrics, step by step up to a checkpoint."""
-    log = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
-    return {name: [round(entry[key], 3) for entry in log if key in entry] for name, key in keys.items()}
-
-
 def of(stored: dict, task: str, variant: str, steps: int) -> list[dict]:
     """The rows of one setting, by seed."""
     wanted = dict(task=task, variant=variant, steps=steps)
@@ -142,18 +129,13 @@ def in_readme(stored: dict) -> str:
     """What the README says that `make real` reached with each seed."""
     runs = of(stored, TASKS[0], USUAL, STEPS)
     before, after = ([rates(run[when])["greedy"] for run in runs] for when in TIMES)
-    eight, imitated = (mean_greedy(name) for name in ("8 examples", "SFT on 200 answers"))
+    eight, imitated = (first.mean(name, "greedy") for name in ("8 examples", sft_name(200)))
     reached = dict(first=before[0], least=min(after), most=max(after))
-    checked = read_stored(CHECKED)["rows"]
+    checked = read_stored(bench_checked.STORED)["rows"]
     arms = dict(query_few="3 examples", query_self="self-training", query_grpo="GRPO")
     query = {name: on_task(checked, arm) for name, arm in arms.items()}
     text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated, **query)
     return f"{README_BEGIN}\n{text}{README_END}"
-
-
-def mean_greedy(arm: str) -> float:
-    """The mean greedy accuracy of an arm of `bench_free` over its seeds that have ended."""
-    return fmean(rates(found)["greedy"] for found in (finished(Cell(arm, seed)) for seed in range(3)) if found)
 
 
 def line(row: dict) -> str:

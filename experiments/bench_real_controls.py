@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from statistics import fmean
 
-from bench_real import changes_of, curves, packed
-from benches import only_write, provenance, put, read_stored, train_missing
+from bench_real import changes_of, packed
+from benches import curves, only_write, provenance, put, read_stored, train_missing
 
 from grpo_utils import smollm2
 from grpo_utils.real.measuring import SAMPLES, TEMPERATURE, measure, measure_merged, rates

@@ -25,6 +25,13 @@ FIRST = ROOT / "docs" / "what-to-try-first.md"
 CHECKS = ROOT / "grpo_check" / "docs" / "checks.md"
 PACKAGES = ("trl", "transformers", "peft", "torch")
 NOT_YET = "not yet run"
+#: What is kept of each step of a run, and its key in the log.
+KEPT = dict(
+    correct="rewards/correctness_reward/mean",
+    fields="rewards/fields_reward/mean",
+    entropy="entropy",
+    seconds="step_time",
+)
 #: A value in the text of a page: its name, and how to format it.
 VALUE = re.compile(r"\{\{(\w+)(?::(.+?))?\}\}")
 
@@ -113,6 +120,12 @@ def train_missing(path: Path, runs: Sequence[dict], train: Callable[..., dict], 
 
 def read_stored(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def curves(checkpoint: Path, keys: dict[str, str] = KEPT) -> dict:
+    """Some metrics, step by step up to a checkpoint."""
+    log = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
+    return {name: [round(entry[key], 3) for entry in log if key in entry] for name, key in keys.items()}
 
 
 def difference_text(difference: Estimate | Sequence[float]) -> str:

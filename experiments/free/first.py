@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import NOT_YET, filled
+from benches import FIRST, NOT_YET, filled, put
 from checked.reading import minutes_on_task, on_task, percent
 
 from grpo_utils.real.measuring import rates
@@ -11,6 +11,7 @@ from grpo_utils.real.measuring import rates
 from .arms import CAREFUL, FEW, sft_name
 from .table import minutes, of
 
+TITLE = "In this order"
 SHOWN = {
     "untrained": "0 examples",
     "examples_3": "3 examples",
@@ -28,20 +29,20 @@ def section(checked: Sequence[dict]) -> str:
     """The order to try things in, from the cells that have ended and the rows of `bench_checked`."""
     text = filled(
         "first",
-        **{name: mean(arm, "greedy") for name, arm in SHOWN.items()},
+        **{name: shown(arm, "greedy") for name, arm in SHOWN.items()},
         tokens_0=tokens("0 examples"),
         tokens_3=tokens(f"{FEW} examples"),
         tokens_8=tokens("8 examples"),
         minutes_50=minutes(of(sft_name(50))),
         minutes_200=minutes(of(sft_name(200))),
         minutes_grpo=minutes(of("GRPO")),
-        orders_self=mean("self-training", "greedy"),
-        sampled_8=mean("8 examples", "sampled"),
-        sampled_200=mean(sft_name(200), "sampled"),
-        sampled_grpo=mean("GRPO", "sampled"),
-        pass_8=mean("8 examples", "pass@8"),
-        pass_200=mean(sft_name(200), "pass@8"),
-        pass_grpo=mean("GRPO", "pass@8"),
+        orders_self=shown("self-training", "greedy"),
+        sampled_8=shown("8 examples", "sampled"),
+        sampled_200=shown(sft_name(200), "sampled"),
+        sampled_grpo=shown("GRPO", "sampled"),
+        pass_8=shown("8 examples", "pass@8"),
+        pass_200=shown(sft_name(200), "pass@8"),
+        pass_grpo=shown("GRPO", "pass@8"),
         query_self_minutes=minutes_on_task(checked, "self-training"),
         query_grpo_minutes=minutes_on_task(checked, "GRPO"),
         query_pass_few=on_task(checked, "3 examples", eight=True),
@@ -54,10 +55,19 @@ def section(checked: Sequence[dict]) -> str:
     return f"\n{text}"
 
 
-def mean(arm: str, rate: str) -> str:
-    """The mean of a rate over the seeds of an arm."""
-    stored = of(arm)
-    return percent(fmean(rates(each)[rate] for each in stored)) if stored else NOT_YET
+def write(checked: Sequence[dict]) -> None:
+    """Write the section into its page."""
+    put(TITLE, section(checked), FIRST)
+
+
+def mean(arm: str, rate: str) -> float:
+    """The mean of a rate over the seeds of an arm that have ended."""
+    return fmean(rates(each)[rate] for each in of(arm))
+
+
+def shown(arm: str, rate: str) -> str:
+    """The mean of a rate in percent, if a seed has ended."""
+    return percent(mean(arm, rate)) if of(arm) else NOT_YET
 
 
 def tokens(arm: str) -> str:

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench_real import curves
-from benches import ROOT
+from benches import ROOT, curves
 
 from grpo_utils import smollm2
 from grpo_utils.profiles import THREADS
