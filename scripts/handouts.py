@@ -61,7 +61,7 @@ STORED = {
     "judge-12": "Curves of a training run over 50 steps",
     "episode-13": "The 59 tokens",
     "cost-13": "Curves over 14 steps",
-    "logs-14": "Three logs and their saved models",
+    "logs-14": "Logs and their saved models",
     "losses-14": "Losses minus their base",
     "runs-15": "Curves of 3 training runs over 40 steps",
     "seeds-15": "Accuracy of five seeds",

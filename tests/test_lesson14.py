@@ -215,7 +215,7 @@ def test_every_setting_of_the_table_of_losses_is_one_of_trl(book):
 
     text = "\n".join(cell.source for cell in book.cells)
     rows = re.findall(r"^\| \[?([\w. ]+)(?:\]\([^)]+\))? \| .+ \| `(\w+=.+)` \|$", text, re.MULTILINE)
-    assert [name for name, _ in rows] == ["DAPO", "GRPO", "BNPO", "Dr. GRPO", "GDPO", "CISPO", "GSPO", "SAPO"]
+    assert [name for name, _ in rows] == ["DAPO", "GRPO", "GSPO", "Dr. GRPO", "BNPO", "GDPO", "CISPO", "SAPO"]
     for _, settings in rows:
         GRPOConfig(output_dir="unused", use_cpu=True, bf16=False, **eval(f"dict({settings})"))
 

@@ -2,7 +2,7 @@
 # # 14 · When the log lies
 #
 # The log of this run ends at {{last["stale"]:.0%}} correct answers. The model that you would save gets
-# {{results["stale"].accuracy.value:.0%}} right; before training, it was {{results["before"].accuracy.value:.0%}}.
+# {{results["stale"].accuracy.value:.0%}} right; before training, it got {{results["before"].accuracy.value:.0%}} right.
 #
 # **Guess first:** both numbers count answers to questions of the same kind, sampled at the same temperature. What is
 # different: the prompts, the way of counting, or the policy?
@@ -34,7 +34,7 @@
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 16
-DELAY: int = 4  # of the runs called "stale"; section 3 explains it
+DELAY: int = 4  # of the stale runs, in steps; section 3 explains it
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -43,10 +43,10 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 
 # %% [markdown]
-# ## 2. Read three logs that rise
+# ## 2. Read two logs that rise
 #
-# Train three times with the same model, settings, seed and number of samples. *Fresh* is plain GRPO. *Stale* differs
-# from it in one respect, and *stale, ratio* in one more. Try to find out which. (The folded cell with the trainer gives it away.)
+# Train twice with the same model, settings, seed and number of samples. The runs *fresh* and *stale* differ in one
+# respect. The folded cell shows which one, so open it after your guess.
 
 # %% cellView="form" jupyter={"source_hidden": true}
 from collections import deque
@@ -58,9 +58,9 @@ from trl import GRPOTrainer
 class StaleTrainer(GRPOTrainer):
     """Samples with the adapter of `delay` steps ago."""
 
-    def __init__(self, *args, delay, use_ratio, **kwargs):
+    def __init__(self, *args, delay, **kwargs):
         super().__init__(*args, **kwargs)
-        self.kept, self.use_ratio = deque(maxlen=delay + 1), use_ratio
+        self.kept = deque(maxlen=delay + 1)
         every = self.model.parameters()
         self.adapter = [p for p in every if p.requires_grad]
 
@@ -69,25 +69,11 @@ class StaleTrainer(GRPOTrainer):
         for parameter, value in zip(self.adapter, values):
             parameter.copy_(value)
 
-    @torch.no_grad()
-    def score(self, batch):
-        """The log-probability of each sampled token, shape (B, T)."""
-        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
-        length = batch["completion_ids"].shape[1]
-        score = self._get_per_token_logps_and_entropies
-        return score(self.model, ids, mask, length)[0]
-
     def _generate_and_score_completions(self, inputs):
         self.kept.append([p.detach().clone() for p in self.adapter])
         self.put(self.kept[0])  # the oldest
         batch = super()._generate_and_score_completions(inputs)
-        if self.use_ratio:
-            batch["old_per_token_logps"] = self.score(batch)
         self.put(self.kept[-1])  # the newest
-        if self.use_ratio:
-            self.change = self.score(batch) - batch["old_per_token_logps"]
-            self.mask = batch["completion_mask"].bool()
         return batch
 
 
@@ -122,18 +108,17 @@ functions, weights = math_rewards()
 LOADING = dict(profile=run.profile, backend="transformers", load_in_4bit=False)
 
 
-def train_with(delay, use_ratio=False):
+def train_with(delay, trainer_type=StaleTrainer):
     """Train a new policy; return it and its trainer."""
     policy, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
     own = dict(max_steps=run.steps, reward_weights=weights, seed=SEED)
-    trainer = StaleTrainer(
+    trainer = trainer_type(
         model=policy,
         processing_class=tokenizer,
         args=GRPOConfig(tempfile.mkdtemp(), **SETTINGS, **own),
         train_dataset=train_rows,
         reward_funcs=functions,
         delay=delay,
-        use_ratio=use_ratio,
     )
     show_progress(trainer)
     trainer.train()
@@ -143,16 +128,11 @@ def train_with(delay, use_ratio=False):
 # %%
 base, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
 policies, trainers = {"before": base}, {}
-RUNS = {
-    "fresh": (0, False),
-    "stale": (DELAY, False),
-    "stale, ratio": (DELAY, True),
-}
-for name, (delay, use_ratio) in RUNS.items():
-    policies[name], trainers[name] = train_with(delay, use_ratio)
+for name, delay in {"fresh": 0, "stale": DELAY}.items():
+    policies[name], trainers[name] = train_with(delay)
 
 # %% [markdown]
-# Draw what each log says, step by step. At the right, draw the strict accuracy of the saved model on 200 held-out prompts:
+# Draw both logs, step by step. The stars are the strict accuracy of the saved models on 200 held-out prompts:
 
 # %%
 from grpo_utils import evaluate, logged
@@ -184,21 +164,19 @@ untrained = results["before"].accuracy.value
 axes.axhline(untrained, color="gray", linestyle=":", label="before training")
 axes.set(xlabel="step; the stars are the saved models", ylim=(-0.04, 1.04))
 axes.set(ylabel="share of correct answers")
-figure.legend(loc="outside lower center", ncols=4, frameon=False)
+axes.set_xticks(range(0, len(curve) + 1, 4))
+figure.legend(loc="outside lower center", ncols=3, frameon=False)
 print("\n".join(ends))
-show(figure, f"Three logs and their saved models. {'; '.join(ends)}")
+show(figure, f"Logs and their saved models. {'; '.join(ends)}")
 
 # %% [markdown]
-# All three logs rise. One star is far below the end of its line.
+# Both logs rise, but one star is far below the end of its line. Decide on the prompts, the way of counting, or the policy
+# before you go on.
 #
-# ## 3. Ask who wrote the answers
+# ## 3. Test the suspects
 #
-# Here is what differs. In the two stale runs, the policy of {{DELAY}} steps ago writes the completions, and the newest
-# policy learns from them. (In the first {{DELAY}} steps, no policy is that old yet, so the untrained one writes.) That happens
-# whenever a sampler and a trainer work at the same time. TRL's asynchronous trainer allows 4 steps by default
-# (`AsyncGRPOConfig(max_staleness=4)`). It needs vLLM and a GPU, so we simulate the delay.
-#
-# The stale trainer still holds the policy that wrote its last batch. Ask that one the held-out questions:
+# The stale trainer can still restore the policy that wrote the last batch of the log. Ask it the held-out questions, and
+# count as for the stars:
 
 # %%
 stale = trainers["stale"]
@@ -215,26 +193,25 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 # <details><summary>After you have guessed</summary>
 #
 # The policy is different. The one that wrote the last batch gets {{writer.accuracy.value:.0%}} of the held-out prompts
-# right, and the log says {{last["stale"]:.0%}} (of 64 completions to 8 prompts). For that policy, the log is about right. You
-# save another one, which took {{DELAY + 1}} more updates and gets {{results["stale"].accuracy.value:.0%}} right. Before training, it was
-# {{results["before"].accuracy.value:.0%}}. The log would have shown the fall a few steps later, but the run is over.
+# right, close to the log's {{last["stale"]:.0%}} (64 completions to 8 prompts). On the same prompts, counted in the same way,
+# the model that you save gets {{results["stale"].accuracy.value:.0%}}. It has made {{DELAY + 1}} more updates. The log would have
+# shown the fall a few steps later, but the run was over.
+#
+# In the stale run, the policy of {{DELAY}} steps ago samples, and the newest one learns. This happens when sampling and
+# training run at the same time. TRL's asynchronous trainer allows 4 steps by default (`AsyncGRPOConfig(max_staleness=4)`).
+# It needs vLLM and a GPU, so we simulate the delay.
 # </details>
 
 # %% [markdown]
 # **The log describes the policy that sampled, not the one that you save.**
 #
-# The third run has samples of the same age, and its model is at {{results["stale, ratio"].accuracy.value:.0%}}. Only one
-# thing differs: its loss gets the true ratio of each token. (TRL's asynchronous trainer always uses it.)
-#
 # ## 4. Know what a ratio of 1 means
 #
-# The *ratio* of a token is its probability now, divided by its probability when it was sampled. Training is *on-policy* if the
-# same policy samples and learns; each ratio is then 1. Otherwise, it is *off-policy*.
+# The *ratio* of a token is its probability under the policy that learns, divided by its probability under the policy that
+# sampled it. Training is *on-policy* if both are the same policy; each ratio is then 1. Otherwise, it is *off-policy*.
 #
-# TRL assumes that a batch is on-policy until it has made an update on it. That holds if `num_iterations * steps_per_generation`
-# divides `gradient_accumulation_steps`, as it does by default. TRL then sets each ratio to 1 without computing it. The run *stale*
-# breaks this assumption, and TRL cannot notice. The run *stale, ratio* lets the policy that sampled also compute the
-# log-probabilities of its samples (`old_per_token_logps`), so its ratios are true.
+# By default, TRL uses each batch for a single update. It then takes each ratio as 1, without computing it. The run *stale*
+# breaks this assumption, and TRL cannot notice.
 #
 # What does the ratio do in the loss? Here is the loss of one token, shared by `grpo`, `dapo`, `bnpo` and `dr_grpo`:
 
@@ -269,41 +246,89 @@ show(figure, "Push at ratios 0.4 to 1.6, by advantage. " + ", ".join(ends))
 
 # %% [markdown]
 # At a ratio of 1, the push equals the advantage. Once the ratio has moved more than 0.2 in the direction of the advantage, the
-# token is *clipped*, and its push is 0: it has moved far enough.
+# token is *clipped*: its push is 0, because it has moved far enough.
 #
-# A stale run that takes each ratio as 1 never gets this brake. A bad completion is pushed down. The old sampler keeps writing
-# it for {{DELAY}} more steps, and each time it is pushed down with full force. That is one likely reason for the collapse;
-# very large true ratios are another, and our runs do not decide between them.
+# A ratio that moves against the advantage is not clipped. In the right panel, the push keeps growing with it. The setting
+# `delta` closes this gap: for a negative advantage, it sets the push to 0 at ratios above `delta`.
 #
-# Look at the metric that should warn you, the share of clipped tokens:
+# If every ratio is taken as 1, nothing is clipped. So give the stale run its true ratios: let the policy that
+# sampled also compute the log-probabilities of its samples (`old_per_token_logps`).
+
+
+# %%
+class RatioTrainer(StaleTrainer):
+    """Compares the newest policy with the one that sampled."""
+
+    @torch.no_grad()
+    def score(self, batch):
+        """The log-probability of each sampled token, shape (B, T)."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+        length = batch["completion_ids"].shape[1]
+        score = self._get_per_token_logps_and_entropies
+        return score(self.model, ids, mask, length)[0]
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        self.put(self.kept[0])  # the policy that sampled
+        old = batch["old_per_token_logps"] = self.score(batch)
+        self.put(self.kept[-1])  # the newest
+        self.change = self.score(batch) - old
+        self.mask = batch["completion_mask"].bool()
+        return batch
+
+
+# %% [markdown]
+# Its samples are as old as before. Will the saved model now be better than the untrained one?
+
+# %%
+RATIO = "stale, ratio"
+policies[RATIO], trainers[RATIO] = train_with(DELAY, RatioTrainer)
+results[RATIO] = evaluate(policies[RATIO], tokenizer, test_rows, **DECODING)
+for name, result in results.items():
+    print(f"{name:14}{result.accuracy.value:.2f}")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# Yes: it gets {{results["stale, ratio"].accuracy.value:.0%}} right. One likely reason is the clip. Without true ratios, a
+# bad completion is pushed down, the old sampler keeps writing it for {{DELAY}} more steps, and each time it is pushed down
+# with full force. TRL's asynchronous trainer always uses the true ratios.
+# </details>
+
+# %% [markdown]
+# Now look at the metric that should have warned you, the share of clipped tokens:
 
 # %%
 figure = Figure(figsize=(6.4, 2.8), layout="constrained")
 axes = figure.subplots()
 clipped = {}
-for (name, trainer), color, marker in zip(trainers.items(), COLORS, "os^"):
-    clipped[name] = logged(trainer.state.log_history, "clip_ratio/region_mean")
-    steps = range(1, len(clipped[name]) + 1)
-    axes.plot(steps, clipped[name], color=color, marker=marker, label=name)
+style = zip(COLORS, "os^", (10, 5, 6))
+for (name, trainer), (color, marker, size) in zip(trainers.items(), style):
+    share = logged(trainer.state.log_history, "clip_ratio/region_mean")
+    line = dict(color=color, marker=marker, markersize=size, label=name)
+    axes.plot(range(1, len(share) + 1), share, **line)
+    clipped[name] = share
 axes.set(xlabel="step", ylabel="share of clipped tokens")
+axes.set_xticks(range(0, len(share) + 1, 4))
 figure.legend(loc="outside lower center", ncols=3, frameon=False)
 most = [f"{name} at most {max(share):.1%}" for name, share in clipped.items()]
 print("\n".join(most))
 show(figure, f"Clipped tokens by step: {', '.join(most)}")
 
 # %% [markdown]
-# `clip_ratio` is 0 in the fresh run, where no ratio can leave 1. That is not a fault. It is also 0 in the run that collapsed,
-# because nobody measured its ratios. Only the run that knows its samples' age reports any clipping.
+# In the fresh run, `clip_ratio` is 0 because no ratio can leave 1. It is also 0 in the run that collapsed, because nobody
+# measured its ratios. Only the run with true ratios reports clipping.
 #
 # **A `clip_ratio` of 0 means that training is on-policy, or that the trainer assumes it is.**
 #
 # ## 5. Look at whole completions
 #
 # The ratio of a completion is the product of its tokens' ratios, so each token can move it further from 1. Plot both for the
-# last batch of the stale run with the ratio. In the right panel, each line is one completion.
+# last batch of *stale, ratio*. In the right panel, each line is one completion.
 
 # %%
-last_trainer = trainers["stale, ratio"]
+last_trainer = trainers[RATIO]
 change, real = last_trainer.change, last_trainer.mask
 products = (change * real).cumsum(1).exp()
 figure = Figure(figsize=(6.4, 3.2), layout="constrained")
@@ -329,11 +354,11 @@ alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
 show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 
 # %% [markdown]
-# {{near:.0%}} of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. These have about
-# 20 tokens; a thinking model writes thousands.
+# {{near:.0%}} of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions do. Our completions
+# have about 20 tokens; a thinking model writes thousands.
 #
 # This matters with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an *importance weight*, the
-# trainer's probability divided by the sampler's, and `vllm_importance_sampling_mode` chooses which probabilities to compare:
+# trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` sets whether it compares completions or tokens:
 #
 # | mode | the weight | what to know |
 # |---|---|---|
@@ -342,9 +367,12 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 #
 # ## 6. Compare the corrections over seeds
 #
-# One seed per run shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
-# completions. *Ratio* is the correction of section 4, and `delta` is TRL's upper limit on it, for tokens with a negative advantage. The last four cases sample with the newest weights, but at a temperature of
-# 1.3 (and score at 1.0) or with the weights rounded to 4 bits. The numbers are strict accuracy, one per seed:
+# One run per case shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
+# completions. Some samplers have old weights (*delay*, in steps). Others have the newest weights, but sample at a temperature of
+# 1.3 (the trainer scores at 1.0) or round the weights to 4 bits. The corrections are those of sections 4 and 5.
+#
+# Which of these samplers does the most harm without a correction: old weights, a higher temperature, or 4-bit weights?
+# The numbers are strict accuracy, one per seed:
 
 # %% tags=["nbval-check-output"]
 SAMPLED = {
@@ -363,65 +391,72 @@ SAMPLED = {
 }
 print(f"{len(SAMPLED)} cases, {sum(map(len, SAMPLED.values()))} runs")
 
-# %% [markdown]
-# Before you draw them: which sampler does the most harm: one with old weights, a higher temperature, or 4-bit weights?
-
 # %%
-figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+figure = Figure(figsize=(6.4, 4.4), layout="constrained")
 axes = figure.subplots()
-for row, rates in enumerate(SAMPLED.values()):
-    color = COLORS[0] if min(rates) > 0.6 else COLORS[1]
+KINDS = {COLORS[0]: "with a correction", COLORS[1]: "without"}
+for row, (name, rates) in enumerate(SAMPLED.items()):
+    color = COLORS["," not in name]
     axes.plot(rates, [row] * len(rates), "o", color=color, alpha=0.7)
+for color, kind in KINDS.items():
+    axes.plot([], [], "o", color=color, label=kind)
 axes.axvline(0.2, color="gray", linestyle=":")
 axes.set_yticks(range(len(SAMPLED)), list(SAMPLED))
 axes.invert_yaxis()
 axes.set(xlabel="strict accuracy; dotted: before training", xlim=(-0.04, 1.04))
 axes.grid(alpha=0.3, axis="x")
+figure.legend(loc="outside lower center", ncols=2, frameon=False)
 ranges = [f"{n} {min(r):.2f} to {max(r):.2f}" for n, r in SAMPLED.items()]
 show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The one with old weights. Without the ratio, five of six delayed runs ended below the untrained model; with it, all
-# six learned. At a delay of 8, `sequence_mask` was better still
-# ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}} over the ratio). We found no
-# harm from the higher temperature or the 4-bit weights, and no gain from `delta`.
+# Old weights. Without a correction, five of six delayed runs ended below the untrained model. We found no harm from the higher
+# temperature or the 4-bit weights.
+#
+# The corrections differ: with the ratio, all six delayed runs learned, and `delta` added nothing. At a delay of 8,
+# `sequence_mask` was better than the ratio
+# ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was worse.
 # </details>
 
 # %% [markdown]
-# Measure the ratios, but judge a sampler by the accuracy of the newest policy.
+# So a sampler that differs is not always harmful. Judge it by the accuracy of the newest policy.
 #
 # <details><summary>Evidence</summary>
 #
 # `make bench-stale`, [all figures](../docs/results.md#stale-samples). All cases have one learning rate, 0.002, at which 4 steps
 # change the tiny model a lot. With a smaller rate they change less, so do not copy our number of steps. `sequence_mask` is
-# ahead of the ratio by +0.152 (+0.058 to +0.245), three seeds. `delta` is 1.5; it limits the push on tokens that moved far
-# against a negative advantage, which the clip does not. Not measured: `off_policy_mask_threshold`,
+# ahead of the ratio by +0.152 (+0.058 to +0.245), three seeds. `delta` is 1.5. Not measured: `off_policy_mask_threshold`,
 # and [masks for single tokens](../docs/map.md#masks-for-single-tokens).
 # </details>
 #
-# ## 7. Leave the loss at its default
+# ## 7. Choose a loss
 #
-# **Keep the default loss.** None of the changes below, each with six seeds, was shown to help. The losses differ in two
-# ways: how much a token weighs, and what happens when its ratio leaves 1. The second does nothing on-policy, where
-# every ratio is 1.
+# Losses differ in two ways: how much a token weighs, and what happens when its ratio leaves 1. On-policy, the second
+# difference does nothing, because every ratio is 1. These three are the best known:
 #
 # | loss | what it changes | settings in TRL 1.14 |
 # |---|---|---|
-# | [DAPO](https://arxiv.org/abs/2503.14476) | all tokens of the batch weigh the same; TRL's default | `loss_type="dapo"` |
+# | [DAPO](https://arxiv.org/abs/2503.14476) | all tokens of the batch weigh the same; TRL's default (the paper also sets `epsilon_high=0.28`) | `loss_type="dapo"` |
 # | [GRPO](https://arxiv.org/abs/2402.03300) | all completions weigh the same, so a token of a long one weighs less (*length bias*) | `loss_type="grpo"` |
-# | BNPO | as DAPO, but within each part of an accumulated batch | `loss_type="bnpo"` |
+# | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
+#
+# <details><summary>Five more variants</summary>
+#
+# | variant | what it changes | settings in TRL 1.14 |
+# |---|---|---|
 # | [Dr. GRPO](https://arxiv.org/abs/2503.20783) | divides by a constant, and not by the standard deviation of the rewards | `loss_type="dr_grpo", scale_rewards="none"` |
+# | BNPO | as DAPO, but within each part of an accumulated batch | `loss_type="bnpo"` |
 # | [GDPO](https://arxiv.org/abs/2601.05242) | normalizes each reward before it adds them | `multi_objective_aggregation="normalize_then_sum"` |
 # | [CISPO](https://arxiv.org/abs/2506.13585) | limits the ratio, but keeps a push on every token; always set `epsilon_high` | `loss_type="cispo", epsilon_high=5.0` |
-# | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
 # | [SAPO](https://arxiv.org/abs/2511.20347) | lets the push fade instead of stopping it | `loss_type="sapo"` |
 #
-# We trained each with six seeds. The upper rows make one update per batch (on-policy), and the lower rows four
-# (`num_iterations=4`), so their ratios leave 1. Each row shows the difference in accuracy from the same run with DAPO,
-# with its 95% interval. (SAPO and GSPO are compared with GRPO, which averages as they do. *gspo* has an epsilon of 0.2,
-# and *gspo, paper* the one in the table.)
+# </details>
+#
+# We trained each with six seeds, some also with other values of a setting. How many of these 14 changes will be shown to
+# raise or lower accuracy? Each number is a difference from the same run with DAPO, followed by its 95% interval. (SAPO and
+# GSPO are compared with GRPO, which averages as they do.)
 
 # %% tags=["nbval-check-output"]
 LOSSES = {
@@ -446,17 +481,22 @@ shown = [
 print(f"{len(LOSSES)} comparisons; intervals without 0: {len(shown)}")
 
 # %%
-figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+figure = Figure(figsize=(6.4, 4.8), layout="constrained")
 axes = figure.subplots()
+OFF = "4 updates, "
 for row, (name, (value, low, high)) in enumerate(LOSSES.items()):
-    color = COLORS[1] if name.startswith("4 updates") else COLORS[0]
+    color = COLORS[name.startswith(OFF)]
     axes.plot([low, high], [row, row], color=color, linewidth=2)
     axes.plot(value, row, "o", color=color)
+for color, label in zip(COLORS, ("1 update per batch", "4 updates")):
+    axes.plot([], [], "o-", color=color, label=label)
 axes.axvline(0, color="black", linewidth=0.8)
-axes.set_yticks(range(len(LOSSES)), list(LOSSES))
+names = [name.removeprefix(OFF) for name in LOSSES]
+axes.set_yticks(range(len(names)), names)
 axes.invert_yaxis()
 axes.set(xlabel="difference in accuracy, and its 95% interval")
 axes.grid(alpha=0.3, axis="x")
+figure.legend(loc="outside lower center", ncols=2, frameon=False)
 parts = [f"{name} {value:+.3f}" for name, (value, *_) in LOSSES.items()]
 show(
     figure,
@@ -464,10 +504,17 @@ show(
 )
 
 # %% [markdown]
-# Every interval contains 0, so no loss was shown to help. That
-# does not prove that they are equal. On-policy, the intervals end within 0.08; off-policy, some are much wider, and with no
-# clip at all, one run of six collapsed. With thoughts of thousands of tokens, the length
-# bias of `grpo` could matter; our answers have about 20.
+# With one update per batch, training is on-policy. With four (`num_iterations=4`), the ratios leave 1. *Scale* is
+# `scale_rewards`, *KL* is `beta`, *clip* is `epsilon_high`, and *gspo* has an epsilon of 0.2; *gspo, paper* has the one in the table.
+#
+# <details><summary>After you have guessed</summary>
+#
+# None: every interval contains 0. That does not prove that the losses are equal. The blue intervals end within 0.08 of 0, but
+# some orange ones are much wider, and with no clip at all, one run of six collapsed. With thoughts of thousands of tokens, the
+# length bias of `grpo` could matter; our answers have about 20.
+# </details>
+#
+# **Keep the default loss, and compare another one over several seeds before you switch.**
 #
 # Four updates per batch reached 0.11 more accuracy than one with equal samples, and 0.14 less in equal CPU time. So
 # reuse samples only if sampling takes most of the time, and then lower the learning rate.
@@ -485,7 +532,7 @@ show(
 #
 # | question | what to do |
 # |---|---|
-# | Is my training on-policy? | yes, if `num_iterations * steps_per_generation` divides `gradient_accumulation_steps`, and sampling is neither asynchronous nor done by vLLM |
+# | Is my training on-policy? | yes, if no batch is used after an update on it (the default), and sampling is neither asynchronous nor done by vLLM |
 # | `clip_ratio` is always 0 | nothing, if the row above says yes |
 # | samples are delayed | use the sampler's log-probabilities, keep `max_staleness` small, and evaluate the newest policy |
 # | the sampler is vLLM | same temperature and precision first, then `vllm_importance_sampling_correction=True` (the default) |
@@ -526,9 +573,10 @@ mine = partial(compared, short_delay)
 print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio
-# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts vLLM's probabilities into a
-# separate importance weight.)
+# **Exercise 2.** Which settings let a ratio leave 1? A batch has `steps_per_generation` parts, all parts are used
+# `num_iterations` times, and an update follows every `accumulation` parts. Write
+# `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio can differ from 1 by more
+# than a rounding error. (vLLM does not change this: TRL puts its probabilities into a separate importance weight.)
 #
 # **Try both before you unfold the solutions.**
 
@@ -569,7 +617,8 @@ print(check_exercise("Exercise 1, solution", solved, OUTCOME))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: completions stay on-policy only if each one is used before the first update after sampling.
+# Exercise 2: completions stay on-policy only if each one is used before the first update after sampling. So
+# `num_iterations * steps_per_generation` must divide `gradient_accumulation_steps`.
 # </details>
 
 

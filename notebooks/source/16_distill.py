@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 16 · Distill or reinforce?
 #
-# A *teacher* model gets {{sum(taught["weak"]) / 200:.2f}} of its sums right. One student learns the teacher's
-# probability of every token, and reaches {{sum(last["distilled, weak teacher"]) / 200:.2f}}. Another copies only the
+# A *teacher* model gets {{TEACHERS["weak teacher"]:.2f}} of its sums right, the mean of four seeds. One student learns the
+# teacher's probability of every token, and reaches {{BENCH["weak teacher"]["distillation"][-1]:.2f}}. Another copies only the
 # texts of this teacher that a program found correct.
 #
 # **Guess first:** does the second student end below its teacher, level with it, or above?
@@ -58,11 +58,91 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 # The two methods differ in how much a completion teaches: with GRPO, one number rates all tokens of a completion
 # together, while a teacher rates each token.
 #
-# ## 3. Make two teachers
+# ## 3. Compare the methods over seeds
+#
+# We trained the tiny model with each method in three cases: addition with a *good teacher*, addition with a *weak teacher*,
+# and a *new task*, "Which is larger, 512 or 387?", which the student never solves. *Filtered SFT* copies only the correct
+# answers of the weak teacher.
+#
+# Which method will be best in each case? Write down three guesses. The numbers are mean accuracies after 5, 10, 20 and 30
+# steps of 64 sequences, over four seeds (the new task: three):
+
+# %% tags=["nbval-check-output"]
+STEPS_SEEN = (5, 10, 20, 30)
+BENCH = {
+    "good teacher": {
+        "GRPO": (0.32, 0.54, 0.94, 0.96),
+        "distillation": (0.42, 0.76, 0.96, 0.97),
+        "SFT": (0.32, 0.46, 0.88, 0.90),
+    },
+    "weak teacher": {
+        "GRPO": (0.32, 0.54, 0.94, 0.96),
+        "distillation": (0.40, 0.63, 0.74, 0.73),
+        "SFT": (0.34, 0.35, 0.68, 0.65),
+        "filtered SFT": (0.34, 0.42, 0.82, 0.83),
+    },
+    "new task": {
+        "GRPO": (0.00, 0.00, 0.00, 0.00),
+        "distillation": (0.00, 0.00, 0.06, 0.20),
+        "SFT": (0.00, 0.00, 0.12, 0.33),
+    },
+}
+TEACHERS = {"good teacher": 0.93, "weak teacher": 0.69, "new task": 0.96}
+print(f"{sum(map(len, BENCH.values()))} curves")
+
+# %%
+from grpo_utils.plots import COLORS, MARKERS, show
+from matplotlib.figure import Figure
+
+colors = (*COLORS[:3], "black")
+figure = Figure(figsize=(8, 3.8), layout="constrained")
+panels = figure.subplots(1, 3, sharey=True)
+ends = []
+for axes, (case, arms) in zip(panels, BENCH.items()):
+    for (arm, means), color, marker in zip(arms.items(), colors, MARKERS):
+        axes.plot(STEPS_SEEN, means, color=color, marker=marker, label=arm)
+        ends.append(f"{case}, {arm} {means[-1]:.2f}")
+    style = dict(color="gray", linestyle="--", label="the teacher")
+    axes.axhline(TEACHERS[case], **style)
+    axes.set(title=case, xlabel="step", ylim=(-0.04, 1.04), xticks=STEPS_SEEN)
+    axes.grid(alpha=0.3)
+panels[0].set_ylabel("mean accuracy")
+guess = panels[2].axhline(0.5, color="gray", linestyle=":")
+drawn, names = panels[1].get_legend_handles_labels()  # it has all methods
+drawn, names = [*drawn, guess], [*names, "a random guess"]
+legend = dict(loc="outside lower center", ncols=3, frameon=False)
+figure.legend(drawn, names, **legend)
+show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
+#   student's own base after GRPO, so both write alike.
+# - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
+# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but they stay
+#   below the accuracy of a student that names one of the two numbers at random. So nothing shows that they compare.
+# </details>
+#
+# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
+# teacher, a student needs a check of the answers.**
+#
+# <details><summary>Evidence</summary>
+#
+# `make bench-distill`, [all figures with intervals](../docs/results.md#distillation-sft-and-grpo). Each method has the best of three
+# learning rates, chosen once at step 20 with the good teacher; filtered SFT has that of SFT. The curves overstate
+# the early lead. At 0.002, the best early rate of both, GRPO is at 0.85 after ten steps and distillation at 0.94 (+0.10, +0.03 to
+# +0.16, four seeds). So choose a learning rate at the step at which you compare. Over the weak teacher, filtered SFT gains 0.14 sampled;
+# decoded greedily, its gain is not shown. *Rethinking On-Policy Distillation* (arXiv
+# [2604.13016](https://arxiv.org/abs/2604.13016)) names compatible ways of thinking as a condition of success.
+# </details>
+#
+# ## 4. Make two teachers
+#
+# Now run one seed yourself, and look at what each student learns from.
 #
 # A real teacher is usually a larger model. Ours has the student's size and learned addition with GRPO. One run gives both
-# teachers: a *weak* one after a quarter of its steps, and a *good* one at its end. The folded cell has a callback that
-# evaluates a run on the way.
+# teachers: a *weak* one after a quarter of its steps, and a *good* one at its end.
 
 # %%
 import copy
@@ -90,6 +170,9 @@ def merged(policy):
     """A copy of a policy with its adapter merged into the weights."""
     return copy.deepcopy(policy).merge_and_unload().eval()
 
+
+# %% [markdown]
+# The folded cell has a callback that evaluates a run on the way and keeps the weak teacher.
 
 # %% cellView="form" jupyter={"source_hidden": true}
 WEAK_STEP = max(1, run.steps // 4)
@@ -169,11 +252,11 @@ for name, right in taught.items():
     print(f"{name} teacher: {sum(right)} of {len(right)} correct")
 
 # %% [markdown]
-# The weak teacher is correct on {{sum(taught["weak"]) / 200:.0%}} of the held-out prompts, the good one on
-# {{sum(taught["good"]) / 200:.0%}}. Every student in sections 5 and 6 starts with a new adapter, so none of them
-# continues the teacher's run.
+# The weak teacher is correct on {{sum(taught["weak"]) / 200:.0%}} of the held-out prompts (those of section 3: 56% to 78%),
+# the good one on {{sum(taught["good"]) / 200:.0%}}. Every student in sections 6 and 7 starts with a new adapter, so none of
+# them continues the teacher's run.
 #
-# ## 4. Read what a teacher says about a token
+# ## 5. Read what a teacher says about a token
 #
 # Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the
 # next token. The *reverse KL* is the mean difference of the log-probabilities, student minus teacher. Each possible token
@@ -216,7 +299,7 @@ print(f"There, the teacher would most likely write {wanted}.")
 #
 # **A teacher says where it would have written something else, and what. A reward says only whether the whole answer is right.**
 #
-# ## 5. Distill from each teacher
+# ## 6. Distill from each teacher
 #
 # TRL's `DistillationTrainer` takes prompts and a teacher, but no reward. With `beta=1.0`, its loss is the reverse KL above.
 # Each step samples 64 completions, as the GRPO run did, but here each one answers a different prompt.
@@ -256,7 +339,7 @@ students = {
 }
 
 # %% [markdown]
-# ## 6. Copy the correct answers of the weak teacher
+# ## 7. Copy the correct answers of the weak teacher
 #
 # Let the weak teacher write as many answers as each other student samples. A program can check these answers,
 # so keep only the correct ones, and train on them with SFT. This is called *rejection sampling fine-tuning*.
@@ -322,20 +405,20 @@ FILTERED = "SFT, weak teacher, filtered"
 students[FILTERED] = imitate(correct, FILTERED)
 
 # %% [markdown]
-# ## 7. Compare
+# ## 8. Compare your students
+#
+# Your weak teacher is weaker than those of section 3. Which of your students will end above it?
 
 # %%
-from grpo_utils.plots import COLORS, MARKERS, show
-from matplotlib.figure import Figure
-
 figure = Figure(figsize=(5.6, 4.0), layout="constrained")
 axes = figure.subplots()
 rates = {}
-colors = (*COLORS[:3], "black")
-for (name, run_of), color, marker in zip(watch.items(), colors, MARKERS):
+STYLES = [(COLORS[0], "o", "-"), (COLORS[1], "s", "-")]
+STYLES += [(COLORS[1], "s", "--"), ("black", "D", "-")]
+for (name, run_of), (color, marker, line) in zip(watch.items(), STYLES):
     watched = {0: before} | run_of.right
     points = {step: sum(r) / len(r) for step, r in watched.items()}
-    style = dict(color=color, marker=marker, label=name)
+    style = dict(color=color, marker=marker, linestyle=line, label=name)
     axes.plot(list(points), list(points.values()), **style)
     rates[name] = list(points.values())
 for name, line in (("weak", "--"), ("good", ":")):
@@ -353,18 +436,18 @@ show(figure, f"Accuracy by step: {'; '.join(ends)}")
 from grpo_utils import paired_change
 
 last = {name: run_of.right[STUDENT_STEPS] for name, run_of in watch.items()}
-drawn = dict.fromkeys(watch, (count, 0))
-drawn[FILTERED] = (0, count)
+sampled = dict.fromkeys(watch, (count, 0))
+sampled[FILTERED] = (0, count)
 extra = {FILTERED: sampling_seconds}
 print(f"{'':28}{'student':>8}{'teacher':>8}{'CPU':>5}{'correct':>9}")
 for name, right in last.items():
     costs = watch[name].spent[STUDENT_STEPS] + extra.get(name, 0)
-    samples = "".join(f"{number:8,}" for number in drawn[name])
+    samples = "".join(f"{number:8,}" for number in sampled[name])
     print(f"{name:28}{samples}{costs:5.0f}{sum(right) / 200:9.3f}")
 
 # %% [markdown]
-# The table shows how many samples student and teacher wrote in {{STUDENT_STEPS}} steps, and the CPU seconds. The cost of training
-# the teacher is not included: distillation makes sense only if you already have one.
+# The table shows how many samples student and teacher wrote in {{STUDENT_STEPS}} steps, and the CPU seconds. It leaves out the cost of
+# training the teacher: distillation makes sense only if you already have one.
 #
 # Now compare each student of the weak teacher with this teacher, prompt by prompt:
 
@@ -387,17 +470,18 @@ show_changes(changes, "Students minus their weak teacher")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Above: filtered SFT ends at 0.76, and the weak teacher is at {{sum(taught["weak"]) / 200:.2f}}. Distillation from the same teacher ends
-# at {{sum(last["distilled, weak teacher"]) / 200:.2f}} ({{changes["distilled"].verdict}}), because it has nothing else to learn from.
-# Filtered SFT learned from this teacher's texts and from the check; exercise 2 asks which of the two it needed.
+# Filtered SFT ends at {{sum(last[FILTERED]) / 200:.2f}} and GRPO at {{sum(last["GRPO"]) / 200:.2f}}, above the weak
+# teacher's {{sum(taught["weak"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an early state of the same run.)
+# Distillation from this teacher ends at {{sum(last["distilled, weak teacher"]) / 200:.2f}}
+# ({{changes["distilled"].verdict}}), because it has nothing else to learn from. Filtered SFT learned from the teacher's texts
+# and from the check; exercise 2 asks which of the two it needed.
 #
-# Distillation from the good teacher was faster: after ten steps, it is at {{rates["distilled, good teacher"][2]:.2f}}
-# and GRPO at {{rates["GRPO"][2]:.2f}}. They end at 0.98 and 0.96. (That GRPO surpasses the weak teacher is no surprise:
-# this teacher is an early state of the same run.)
+# Distillation from the good teacher was again faster than GRPO: {{rates["distilled, good teacher"][2]:.2f}} against
+# {{rates["GRPO"][2]:.2f}} after ten steps.
 # </details>
 
 # %% [markdown]
-# Before you celebrate, try what is free. The weak teacher sampled its answers at a temperature of 1. Decode it greedily:
+# Before you celebrate, try what is free. The weak teacher sampled its answers at a temperature of 1. Decode all of them greedily:
 
 # %%
 from grpo_utils import evaluate
@@ -413,81 +497,11 @@ for name, policy in asked_greedily.items():
     )
 
 # %% [markdown]
-# Greedy decoding alone takes the weak teacher from {{sum(taught["weak"]) / 200:.2f}} to {{greedy["weak teacher"]:.2f}}. Filtered SFT
-# reaches {{greedy[FILTERED]:.2f}} that way. So most of the mistakes that distillation seems to copy come from sampling the
-# teacher, not from what it knows.
+# Greedy decoding alone takes the weak teacher from {{sum(taught["weak"]) / 200:.2f}} to {{greedy["weak teacher"]:.2f}}. Its
+# distilled student reaches {{greedy["distilled, weak teacher"]:.2f}} that way, and filtered SFT {{greedy[FILTERED]:.2f}}. So most of the
+# mistakes that distillation seems to copy come from sampling the teacher, not from what it knows.
 #
 # **Distillation copies how the teacher samples, mistakes included. If you check the answers, you can drop the wrong ones.**
-#
-# ## 8. Trust the seeds, not one run
-#
-# With one run per method, you cannot tell luck from an effect. So we trained each method with four seeds, and with three on
-# a new task: "Which is larger, 512 or 387?", which the student never solves. Every run has 64 sequences per step. These
-# are mean accuracies after 5, 10, 20 and 30 steps:
-
-# %% tags=["nbval-check-output"]
-STEPS_SEEN = (5, 10, 20, 30)
-BENCH = {
-    "good teacher": {
-        "GRPO": (0.32, 0.54, 0.94, 0.96),
-        "distillation": (0.42, 0.76, 0.96, 0.97),
-        "SFT": (0.32, 0.46, 0.88, 0.90),
-    },
-    "weak teacher": {
-        "GRPO": (0.32, 0.54, 0.94, 0.96),
-        "distillation": (0.40, 0.63, 0.74, 0.73),
-        "SFT": (0.34, 0.35, 0.68, 0.65),
-        "filtered SFT": (0.34, 0.42, 0.82, 0.83),
-    },
-    "new task": {
-        "GRPO": (0.00, 0.00, 0.00, 0.00),
-        "distillation": (0.00, 0.00, 0.06, 0.20),
-        "SFT": (0.00, 0.00, 0.12, 0.33),
-    },
-}
-TEACHERS = {"good teacher": 0.93, "weak teacher": 0.69, "new task": 0.96}
-print(f"{sum(map(len, BENCH.values()))} curves")
-
-# %%
-figure = Figure(figsize=(8, 3.4), layout="constrained")
-ends = []
-for axes, (case, arms) in zip(
-    figure.subplots(1, 3, sharey=True), BENCH.items()
-):
-    for (arm, means), color, marker in zip(arms.items(), colors, MARKERS):
-        label = arm if case == "weak teacher" else None
-        style = dict(color=color, marker=marker, label=label)
-        axes.plot(STEPS_SEEN, means, **style)
-        ends.append(f"{case}, {arm} {means[-1]:.2f}")
-    axes.axhline(TEACHERS[case], color="gray", linestyle="--")
-    axes.set(title=case, xlabel="step", ylim=(-0.04, 1.04), xticks=STEPS_SEEN)
-    axes.grid(alpha=0.3)
-axes.axhline(0.5, color="gray", linestyle=":")  # a guess between two numbers
-figure.legend(loc="outside lower center", ncols=4, frameon=False)
-show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
-
-# %% [markdown]
-# The dashed line is the teacher, and the dotted one a guess between the two numbers.
-#
-# - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
-#   student's own base after GRPO, so both write alike.
-# - *Weak teacher:* distillation and SFT end near it. Filtered SFT and GRPO surpass it. (These teachers are correct on 0.56 to
-#   0.78 of the prompts, depending on the seed. Yours, from another seed, has {{sum(taught["weak"]) / 200:.2f}}.)
-# - *New task:* GRPO learns nothing. No answer is ever correct, so all groups tie. The other two move, but they stay below the
-#   dotted line: a student that names one of the two numbers at random scores 0.50, so nothing shows that they compare.
-#
-# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
-# teacher, a student needs a check of the answers.**
-#
-# <details><summary>Evidence</summary>
-#
-# `make bench-distill`, [all figures with intervals](../docs/results.md#distillation-sft-and-grpo). Each method has the best of three
-# learning rates, chosen once at step 20 with the good teacher; filtered SFT has that of SFT. The curves overstate
-# this lead. At 0.002, the best early rate of both, GRPO is at 0.85 after ten steps and distillation at 0.94 (+0.10, +0.03 to
-# +0.16, four seeds). So choose a learning rate at the step at which you compare. Over the weak teacher, filtered SFT gains 0.14 sampled;
-# decoded greedily, its gain is not shown. *Rethinking On-Policy Distillation* (arXiv
-# [2604.13016](https://arxiv.org/abs/2604.13016)) names compatible ways of thinking as a condition of success.
-# </details>
 #
 # ## 9. Avoid the vocabulary trap
 #
@@ -571,7 +585,9 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 #
 # ## 13. Exercises
 #
-# **Exercise 1.** Write `reverse_kl(student, teacher)` for two lists of probabilities, all above 0 (section 4; use `math.log`).
+# **Exercise 1: change, predict, run, compare.** One student is sure, (0.98, 0.02), where its teacher is not, (0.5, 0.5). Another is
+# unsure where its teacher is sure. Predict which one has the larger reverse KL. Then write `reverse_kl(student, teacher)` for
+# two lists of probabilities, all above 0 (section 5; use `math.log`), call it for both students, and compare.
 
 
 # %%
@@ -596,7 +612,8 @@ print(check_exercise("Exercise 1", reverse_kl, CASES, HINTS))
 
 # %% [markdown]
 # **Exercise 2: change, predict, run, compare.** Is a teacher needed at all? Let the untrained student write the answers, keep its correct
-# ones, and train on these. Predict the accuracy. Then write `without_teacher` with `correct_answers(student)` and `imitate`,
+# ones, and train on these. Predict the accuracy; with the weak teacher's correct answers, it was
+# {{sum(last[FILTERED]) / 200:.2f}}. Then write `without_teacher` with `correct_answers(student)` and `imitate`,
 # and return your prediction and what `answers_of` measures, both from 0 to 1. This takes about 30 seconds.
 #
 # **Try both before you unfold the solutions.**
@@ -630,9 +647,9 @@ print(check_exercise("Exercise 2", mine, OUTCOME, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: the reverse KL weights with the student's probabilities. A student that is sure where the teacher is not costs
-# 0.60. A student that is unsure where the teacher is sure costs more, 1.27, because half of its choices are nearly impossible
-# for the teacher.
+# Exercise 1: the unsure student has the larger one, 1.27 against 0.60. The reverse KL weights with the student's probabilities,
+# and half of this student's choices are nearly impossible for its teacher. So distillation makes a student drop what its teacher
+# would not write.
 # </details>
 
 
