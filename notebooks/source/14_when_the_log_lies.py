@@ -170,13 +170,12 @@ print("\n".join(ends))
 show(figure, f"Logs and their saved models. {'; '.join(ends)}")
 
 # %% [markdown]
-# Both logs rise, but one star is far below the end of its line. Decide on the prompts, the way of counting, or the policy
-# before you go on.
+# Both logs rise, but one star is far below the end of its line. Prompts, counting or policy? Decide before you go on.
 #
 # ## 3. Test the suspects
 #
-# The stale trainer can still restore the policy that wrote the last batch of the log. Ask it the held-out questions, and
-# count as for the stars:
+# The stale trainer can still restore the policy that wrote the last batch of the log. Ask it the same held-out questions,
+# and count in the same way:
 
 # %%
 stale = trainers["stale"]
@@ -193,9 +192,9 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 # <details><summary>After you have guessed</summary>
 #
 # The policy is different. The one that wrote the last batch gets {{writer.accuracy.value:.0%}} of the held-out prompts
-# right, close to the log's {{last["stale"]:.0%}} (64 completions to 8 prompts). On the same prompts, counted in the same way,
-# the model that you save gets {{results["stale"].accuracy.value:.0%}}. It has made {{DELAY + 1}} more updates. The log would have
-# shown the fall a few steps later, but the run was over.
+# right, close to the log's {{last["stale"]:.0%}} (64 completions to 8 prompts). The model that you save has made
+# {{DELAY + 1}} more updates, and gets {{results["stale"].accuracy.value:.0%}}. The log would have shown the fall a few steps
+# later, but the run was over.
 #
 # In the stale run, the policy of {{DELAY}} steps ago samples, and the newest one learns. This happens when sampling and
 # training run at the same time. TRL's asynchronous trainer allows 4 steps by default (`AsyncGRPOConfig(max_staleness=4)`).
@@ -210,8 +209,8 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 # The *ratio* of a token is its probability under the policy that learns, divided by its probability under the policy that
 # sampled it. Training is *on-policy* if both are the same policy; each ratio is then 1. Otherwise, it is *off-policy*.
 #
-# By default, TRL uses each batch for a single update. It then takes each ratio as 1, without computing it. The run *stale*
-# breaks this assumption, and TRL cannot notice.
+# By default, TRL uses each batch for one update, and takes each ratio as 1 without computing it. The run *stale* breaks this
+# assumption, and TRL cannot notice.
 #
 # What does the ratio do in the loss? Here is the loss of one token, shared by `grpo`, `dapo`, `bnpo` and `dr_grpo`:
 
@@ -248,10 +247,10 @@ show(figure, "Push at ratios 0.4 to 1.6, by advantage. " + ", ".join(ends))
 # At a ratio of 1, the push equals the advantage. Once the ratio has moved more than 0.2 in the direction of the advantage, the
 # token is *clipped*: its push is 0, because it has moved far enough.
 #
-# A ratio that moves against the advantage is not clipped. In the right panel, the push keeps growing with it. The setting
-# `delta` closes this gap: for a negative advantage, it sets the push to 0 at ratios above `delta`.
+# A ratio that moves against the advantage is not clipped. In the right panel, the push keeps growing. TRL's setting
+# `delta` stops this: with a negative advantage, the push is 0 at ratios above `delta`.
 #
-# If every ratio is taken as 1, nothing is clipped. So give the stale run its true ratios: let the policy that
+# If every ratio counts as 1, nothing is clipped. So give the stale run its true ratios: let the policy that
 # sampled also compute the log-probabilities of its samples (`old_per_token_logps`).
 
 
@@ -291,9 +290,9 @@ for name, result in results.items():
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Yes: it gets {{results["stale, ratio"].accuracy.value:.0%}} right. One likely reason is the clip. Without true ratios, a
-# bad completion is pushed down, the old sampler keeps writing it for {{DELAY}} more steps, and each time it is pushed down
-# with full force. TRL's asynchronous trainer always uses the true ratios.
+# Yes: it gets {{results["stale, ratio"].accuracy.value:.0%}} right. The clip is one likely reason. Without true ratios, a
+# bad completion is pushed down with full force, again and again, while the old sampler still writes it. TRL's asynchronous
+# trainer always uses the true ratios.
 # </details>
 
 # %% [markdown]
@@ -369,9 +368,9 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 #
 # One run per case shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
 # completions. Some samplers have old weights (*delay*, in steps). Others have the newest weights, but sample at a temperature of
-# 1.3 (the trainer scores at 1.0) or round the weights to 4 bits. The corrections are those of sections 4 and 5.
+# 1.3 (the trainer scores at 1.0) or round the weights to 4 bits.
 #
-# Which of these samplers does the most harm without a correction: old weights, a higher temperature, or 4-bit weights?
+# Which sampler does the most harm without a correction: one with old weights, a higher temperature, or 4-bit weights?
 # The numbers are strict accuracy, one per seed:
 
 # %% tags=["nbval-check-output"]
@@ -412,16 +411,15 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Old weights. Without a correction, five of six delayed runs ended below the untrained model. We found no harm from the higher
-# temperature or the 4-bit weights.
+# The one with old weights: without a correction, five of six delayed runs ended below the untrained model. We found no harm
+# from the higher temperature or the 4-bit weights.
 #
-# The corrections differ: with the ratio, all six delayed runs learned, and `delta` added nothing. At a delay of 8,
-# `sequence_mask` was better than the ratio
-# ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was worse.
+# With the ratio, all six delayed runs learned, and `delta` added nothing. At a delay of 8, `sequence_mask` was better than the
+# ratio ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was worse.
 # </details>
 
 # %% [markdown]
-# So a sampler that differs is not always harmful. Judge it by the accuracy of the newest policy.
+# So not every difference between sampler and trainer does harm. Judge a sampler by the accuracy of the newest policy.
 #
 # <details><summary>Evidence</summary>
 #
@@ -454,9 +452,9 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 #
 # </details>
 #
-# We trained each with six seeds, some also with other values of a setting. How many of these 14 changes will be shown to
-# raise or lower accuracy? Each number is a difference from the same run with DAPO, followed by its 95% interval. (SAPO and
-# GSPO are compared with GRPO, which averages as they do.)
+# We tried 14 changes: these losses and some single settings, each with six seeds. How many are shown to change accuracy?
+# The numbers are the difference from the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with GRPO, which
+# averages as they do.)
 
 # %% tags=["nbval-check-output"]
 LOSSES = {
@@ -504,17 +502,17 @@ show(
 )
 
 # %% [markdown]
-# With one update per batch, training is on-policy. With four (`num_iterations=4`), the ratios leave 1. *Scale* is
-# `scale_rewards`, *KL* is `beta`, *clip* is `epsilon_high`, and *gspo* has an epsilon of 0.2; *gspo, paper* has the one in the table.
+# With one update per batch, training is on-policy; with four (`num_iterations=4`), ratios leave 1. *Scale* is
+# `scale_rewards`, *KL* is `beta`, and *clip* is `epsilon_high`. *Gspo* has an epsilon of 0.2; *gspo, paper* has that of the table.
 #
 # <details><summary>After you have guessed</summary>
 #
 # None: every interval contains 0. That does not prove that the losses are equal. The blue intervals end within 0.08 of 0, but
-# some orange ones are much wider, and with no clip at all, one run of six collapsed. With thoughts of thousands of tokens, the
-# length bias of `grpo` could matter; our answers have about 20.
+# some orange ones are much wider, and with no clip at all, one run of six collapsed. With long thoughts, the length bias of
+# `grpo` could matter.
 # </details>
 #
-# **Keep the default loss, and compare another one over several seeds before you switch.**
+# **Keep the default loss until another one wins over several seeds.**
 #
 # Four updates per batch reached 0.11 more accuracy than one with equal samples, and 0.14 less in equal CPU time. So
 # reuse samples only if sampling takes most of the time, and then lower the learning rate.
@@ -533,7 +531,7 @@ show(
 # | question | what to do |
 # |---|---|
 # | Is my training on-policy? | yes, if no batch is used after an update on it (the default), and sampling is neither asynchronous nor done by vLLM |
-# | `clip_ratio` is always 0 | nothing, if the row above says yes |
+# | `clip_ratio` is always 0 | nothing, if the row above says yes; else find out who computes the ratios |
 # | samples are delayed | use the sampler's log-probabilities, keep `max_staleness` small, and evaluate the newest policy |
 # | the sampler is vLLM | same temperature and precision first, then `vllm_importance_sampling_correction=True` (the default) |
 # | the ratios are far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
@@ -573,10 +571,10 @@ mine = partial(compared, short_delay)
 print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Which settings let a ratio leave 1? A batch has `steps_per_generation` parts, all parts are used
-# `num_iterations` times, and an update follows every `accumulation` parts. Write
+# **Exercise 2.** Which settings let a ratio leave 1? A batch has `steps_per_generation` parts and is used
+# `num_iterations` times. An update follows every `accumulation` parts. Write
 # `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio can differ from 1 by more
-# than a rounding error. (vLLM does not change this: TRL puts its probabilities into a separate importance weight.)
+# than a rounding error. (vLLM does not change this: TRL puts its probabilities into the importance weight.)
 #
 # **Try both before you unfold the solutions.**
 
@@ -617,7 +615,7 @@ print(check_exercise("Exercise 1, solution", solved, OUTCOME))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: completions stay on-policy only if each one is used before the first update after sampling. So
+# Exercise 2: training stays on-policy only if each completion is used before the first update after sampling. So
 # `num_iterations * steps_per_generation` must divide `gradient_accumulation_steps`.
 # </details>
 

@@ -54,9 +54,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 # | on-policy distillation | the student | the teacher, token by token | the teacher's probabilities |
 # | GRPO | the student | a program, once per completion | a reward, and some correct answers |
 #
-# *On-policy* means that the student learns from its own completions ([lesson 14](14_when_the_log_lies.ipynb)). GRPO does this too.
-# The two methods differ in how much a completion teaches: with GRPO, one number rates all tokens of a completion
-# together, while a teacher rates each token.
+# *On-policy* means that the student learns from its own completions ([lesson 14](14_when_the_log_lies.ipynb)). GRPO does this
+# too, but gives all tokens of a completion one rating; a teacher rates each token.
 #
 # ## 3. Compare the methods over seeds
 #
@@ -120,8 +119,8 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 # - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
 #   student's own base after GRPO, so both write alike.
 # - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
-# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but they stay
-#   below the accuracy of a student that names one of the two numbers at random. So nothing shows that they compare.
+# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but stay below a
+#   student that names one of the numbers at random. So nothing shows that they compare.
 # </details>
 #
 # **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
@@ -139,9 +138,7 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 #
 # ## 4. Make two teachers
 #
-# Now run one seed yourself, and look at what each student learns from.
-#
-# A real teacher is usually a larger model. Ours has the student's size and learned addition with GRPO. One run gives both
+# Now run one seed yourself. A real teacher is usually a larger model. Ours has the student's size and learned addition with GRPO. One run gives both
 # teachers: a *weak* one after a quarter of its steps, and a *good* one at its end.
 
 # %%
@@ -171,9 +168,6 @@ def merged(policy):
     return copy.deepcopy(policy).merge_and_unload().eval()
 
 
-# %% [markdown]
-# The folded cell has a callback that evaluates a run on the way and keeps the weak teacher.
-
 # %% cellView="form" jupyter={"source_hidden": true}
 WEAK_STEP = max(1, run.steps // 4)
 WATCHED = {5, 10, STUDENT_STEPS}
@@ -200,8 +194,8 @@ class Watch(TrainerCallback):
 
 
 # %% [markdown]
-# Train the teacher. The settings are those of [lesson 06](06_evaluation.ipynb), with a constant learning rate. Because
-# the rate is constant, the first {{STUDENT_STEPS}} steps of this run also serve as our GRPO student.
+# Train the teacher. The settings are those of [lesson 06](06_evaluation.ipynb), but the learning rate is constant. So
+# the first {{STUDENT_STEPS}} steps of this run also serve as our GRPO student.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
@@ -341,8 +335,8 @@ students = {
 # %% [markdown]
 # ## 7. Copy the correct answers of the weak teacher
 #
-# Let the weak teacher write as many answers as each other student samples. A program can check these answers,
-# so keep only the correct ones, and train on them with SFT. This is called *rejection sampling fine-tuning*.
+# Let the weak teacher write as many answers as each other student samples. Check them with a program, keep the correct
+# ones, and train on these with SFT. This is called *rejection sampling fine-tuning*.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -439,15 +433,18 @@ last = {name: run_of.right[STUDENT_STEPS] for name, run_of in watch.items()}
 sampled = dict.fromkeys(watch, (count, 0))
 sampled[FILTERED] = (0, count)
 extra = {FILTERED: sampling_seconds}
+costs = {
+    name: run_of.spent[STUDENT_STEPS] + extra.get(name, 0)
+    for name, run_of in watch.items()
+}
 print(f"{'':28}{'student':>8}{'teacher':>8}{'CPU':>5}{'correct':>9}")
 for name, right in last.items():
-    costs = watch[name].spent[STUDENT_STEPS] + extra.get(name, 0)
     samples = "".join(f"{number:8,}" for number in sampled[name])
-    print(f"{name:28}{samples}{costs:5.0f}{sum(right) / 200:9.3f}")
+    print(f"{name:28}{samples}{costs[name]:5.0f}{sum(right) / 200:9.3f}")
 
 # %% [markdown]
-# The table shows how many samples student and teacher wrote in {{STUDENT_STEPS}} steps, and the CPU seconds. It leaves out the cost of
-# training the teacher: distillation makes sense only if you already have one.
+# Every run has {{count:,}} samples, from the student or from the teacher, and takes {{min(costs.values()):.0f}} to
+# {{max(costs.values()):.0f}} CPU seconds. The cost of training the teacher is not included: distill only if you already have one.
 #
 # Now compare each student of the weak teacher with this teacher, prompt by prompt:
 
@@ -470,9 +467,9 @@ show_changes(changes, "Students minus their weak teacher")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Filtered SFT ends at {{sum(last[FILTERED]) / 200:.2f}} and GRPO at {{sum(last["GRPO"]) / 200:.2f}}, above the weak
-# teacher's {{sum(taught["weak"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an early state of the same run.)
-# Distillation from this teacher ends at {{sum(last["distilled, weak teacher"]) / 200:.2f}}
+# As over the seeds, filtered SFT and GRPO end above the weak teacher's {{sum(taught["weak"]) / 200:.2f}}: at
+# {{sum(last[FILTERED]) / 200:.2f}} and {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an early state of
+# the same run.) Distillation from it ends at {{sum(last["distilled, weak teacher"]) / 200:.2f}}
 # ({{changes["distilled"].verdict}}), because it has nothing else to learn from. Filtered SFT learned from the teacher's texts
 # and from the check; exercise 2 asks which of the two it needed.
 #
@@ -481,7 +478,7 @@ show_changes(changes, "Students minus their weak teacher")
 # </details>
 
 # %% [markdown]
-# Before you celebrate, try what is free. The weak teacher sampled its answers at a temperature of 1. Decode all of them greedily:
+# Before you celebrate, try what is free. All these answers were sampled at a temperature of 1. Decode greedily instead:
 
 # %%
 from grpo_utils import evaluate
@@ -505,9 +502,9 @@ for name, policy in asked_greedily.items():
 #
 # ## 9. Avoid the vocabulary trap
 #
-# Distillation compares two probability distributions over tokens, so student and teacher need the same vocabulary. That is
-# more than the same tokenizer: models of one family often differ in the number of *padding rows* in their embeddings. Such
-# rows belong to no token. Add eight of them to the teacher:
+# Distillation compares two probability distributions over tokens, so student and teacher need the same vocabulary. The same
+# tokenizer is not enough: models of one family often differ in the number of *padding rows* in their embeddings, which
+# belong to no token. Add eight of them to the teacher:
 
 # %%
 padded = copy.deepcopy(teachers["good"])
@@ -546,11 +543,10 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; check the provider's terms of use |
 # | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the teacher's samples; only GRPO is shown to surpass its greedy answers |
 # | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher |
-# | a check, no teacher, and a base that is sometimes correct | GRPO | only the check knows what is correct |
+# | a check, no teacher that is good enough, and a base that is sometimes correct | GRPO | a reward does not stop at the level of a teacher |
 # | a base that is never correct | SFT, then perhaps GRPO; count what the answers name, not only how many are correct | all groups tie, so GRPO has no gradient |
-# | a policy that must become better than every teacher | GRPO | a reward does not stop at the level of a teacher |
 #
-# With a teacher that is often wrong, decode it greedily first.
+# If your teacher is often wrong, first decode it greedily.
 #
 # ## 11. Use this with a real model
 #
@@ -585,9 +581,9 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 #
 # ## 13. Exercises
 #
-# **Exercise 1: change, predict, run, compare.** One student is sure, (0.98, 0.02), where its teacher is not, (0.5, 0.5). Another is
-# unsure where its teacher is sure. Predict which one has the larger reverse KL. Then write `reverse_kl(student, teacher)` for
-# two lists of probabilities, all above 0 (section 5; use `math.log`), call it for both students, and compare.
+# **Exercise 1: change, predict, run, compare.** One student is sure, (0.98, 0.02), where its teacher is not, (0.5, 0.5). Swap the
+# two for another student. Predict which one has the larger reverse KL. Then write `reverse_kl(student, teacher)` for two
+# lists of probabilities, all above 0 (section 5; use `math.log`), call it for both, and compare.
 
 
 # %%
@@ -647,9 +643,8 @@ print(check_exercise("Exercise 2", mine, OUTCOME, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: the unsure student has the larger one, 1.27 against 0.60. The reverse KL weights with the student's probabilities,
-# and half of this student's choices are nearly impossible for its teacher. So distillation makes a student drop what its teacher
-# would not write.
+# Exercise 1: the unsure student has the larger one, 1.27 against 0.60. Half of its choices are nearly impossible for the
+# teacher. So distillation makes a student drop what its teacher would not write.
 # </details>
 
 
