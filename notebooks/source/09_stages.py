@@ -6,7 +6,7 @@
 #
 # **Guess first:** does this plan beat a single stage that pays for both from the start?
 #
-# You will be able to train one adapter in stages, and to test whether the stages help.
+# You will be able to decide whether a task needs stages, train one adapter in stages, and test whether they helped.
 #
 # You need [lesson 03](03_grpo_lora.ipynb) and the tests of [lesson 06](06_evaluation.ipynb).
 #
@@ -36,8 +36,7 @@ STEPS: int = 0  # steps in each of the two stages; 0: the default, 10
 SEED: int = 0  # seeds all randomness
 
 # %% [markdown]
-# This lesson compares several training runs, so it trains the tiny model on the CPU. Section 6 shows the same two stages
-# on a GPU. `setup_tiny` checks the parameters and creates a folder for the results.
+# This lesson trains the tiny model on the CPU. Section 6 has the program for a GPU.
 
 # %%
 from grpo_utils import setup_tiny
@@ -50,15 +49,26 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 # %% [markdown]
-# ## 2. Train the first stage
+# ## 2. Decide whether to add a stage
 #
 # A *stage* is a training run with its own rewards, weights, steps and rows. It continues with the adapter of the stage
-# before it. "First teach the format, then the answers" sounds like a good plan. Sections 2 and 3 carry it out, and
-# section 4 tests it.
+# before it. GRPO learns from a reward only in groups in which its scores differ, so:
 #
-# The task is that of lesson 03: two-digit additions, answered as `<reasoning>…</reasoning><answer>…</answer>`. In the
-# first stage, correctness has the weight 0: TRL logs this reward but does not train on it. The second stage rewards
-# everything.
+# **Add a stage only if the reward that you want gives no signal yet.**
+#
+# | what you see before training | what to train first | how |
+# |---|---|---|
+# | no completion is ever correct | worked answers | train on them (SFT), then continue the adapter with GRPO ([lesson 10](10_sft_then_grpo.ipynb)) |
+# | no completion has the format, so none is correct | the format | give correctness the weight 0 in the first stage (sections 3 and 4) |
+# | correct completions on easy rows only | easy rows, a *curriculum* | give each stage its own `train_dataset`; [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
+# | long completions take most of the time | short completions | raise `max_completion_length` from stage to stage, as DeepScaleR did: 8K, 16K, 24K tokens |
+#
+# If none of these rows describes your task, start with one stage that pays for everything. This course has measured the
+# first row (lesson 10).
+
+# %% [markdown]
+# Our task is that of lesson 03: two-digit additions, answered as `<reasoning>…</reasoning><answer>…</answer>`. The plan
+# is "first the format, then correct answers too". With a weight of 0, TRL logs a reward but does not train on it.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards, model_path
@@ -92,13 +102,48 @@ SHARED = dict(
 )
 
 # %% [markdown]
-# Stages differ only in weights, steps and seed, so one function builds the trainer of each:
+# Both plans start from a new adapter on the base model:
 
 # %%
-from grpo_utils import show_progress
-
 path = model_path(run.model)
 tokenizer = AutoTokenizer.from_pretrained(path)
+
+
+def new_policy(seed: int) -> PeftModel:
+    base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    torch.manual_seed(seed)  # for the adapter's random initial weights
+    lora = LoraConfig(
+        r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+    return get_peft_model(base, lora)
+
+
+# %% [markdown]
+# Which reward gives a signal before training? `pilot` samples 32 groups and scores them with each reward.
+
+# %%
+from grpo_check import pilot
+
+config = GRPOConfig("unused", reward_weights=BOTH, seed=SEED, **SHARED)
+report = pilot(new_policy(SEED), tokenizer, rewards, train_rows, config=config)
+signal = {}  # groups with different scores, for each reward
+for place, reward in enumerate(rewards):
+    name = reward.__name__
+    signal[name] = sum(len(set(g.scores[place])) > 1 for g in report.groups)
+    print(f"{name:27}differs in {signal[name]} of {len(report.groups)} groups")
+
+# %% [markdown]
+# Even `correctness_reward`, which also needs the format, differs in {{signal["correctness_reward"]}} of
+# {{len(report.groups)}} groups. So what does the rule predict for our plan? Compare it with your guess, and then test both.
+
+# %% [markdown]
+# ## 3. Train the first stage
+#
+# Stages differ only in weights, steps and seed, so one function builds the trainer of each. Another function evaluates a
+# policy on 200 held-out prompts.
+
+# %%
+from grpo_utils import evaluate, show_progress
 
 
 def new_trainer(policy, weights, steps: int, seed: int) -> GRPOTrainer:
@@ -114,27 +159,13 @@ def new_trainer(policy, weights, steps: int, seed: int) -> GRPOTrainer:
     return trainer
 
 
-# %% [markdown]
-# The first stage starts from a new adapter. Evaluate it before and after on 200 held-out prompts, and then save it:
-
-
-# %%
-from grpo_utils import evaluate
-
-
-def new_policy(seed: int) -> PeftModel:
-    base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
-    torch.manual_seed(seed)  # for the adapter's random initial weights
-    lora = LoraConfig(
-        r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
-    )
-    return get_peft_model(base, lora)
-
-
 def measure(policy: PeftModel, seed: int):
     how = dict(max_new_tokens=32, temperature=1.0, seed=seed)
     return evaluate(policy, tokenizer, test_rows, **how)
 
+
+# %% [markdown]
+# The first stage pays for the format alone. The adapter that it trains is saved.
 
 # %%
 policy = new_policy(SEED)
@@ -151,32 +182,43 @@ gain = compare(before, formed)
 print(gain)
 
 # %% [markdown]
-# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{formed.accuracy.value:.2f}}, and nearly all of this gain comes from
-# the format, as the line before the last shows. Nothing shows that the model adds better: of the correctly formatted answers,
-# {{before.accuracy_given_format.value:.0%}} were correct before, and {{formed.accuracy_given_format.value:.0%}} after. It could
-# already add; it just did not write its results inside the tags.
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{formed.accuracy.value:.2f}}, although nothing paid for a correct
+# sum. The model could already add; it just did not write its results inside the tags. Of the correctly formatted answers,
+# {{before.accuracy_given_format.value:.0%}} were correct before, and {{formed.accuracy_given_format.value:.0%}} after.
+#
+# When is a stage done? Look at its tied groups:
+
+# %%
+from grpo_utils import logged
+
+tied = logged(first.state.log_history, "frac_reward_zero_std")
+print("tied groups, by step:", [round(share, 2) for share in tied])
 
 # %% [markdown]
-# ## 3. Continue with the same adapter
+# The share rose from {{tied[0]:.2f}} to {{tied[-1]:.2f}}. Tied groups teach nothing, so **end a stage when nearly all of its groups
+# are tied.** More steps would only cost time.
+
+# %% [markdown]
+# ## 4. Continue with the same adapter
 #
-# The second stage loads the base model again and adds the saved adapter. By default, `PeftModel.from_pretrained` loads
-# an adapter for inference and freezes its weights. To train it further, pass `is_trainable=True`.
+# In the same session, the next stage can train `policy` as it is. In a new session, load the base model and the saved
+# adapter. By default, `PeftModel.from_pretrained` loads an adapter for inference and freezes its weights. To train it further,
+# pass `is_trainable=True`.
 
 
 # %% tags=["nbval-check-output"]
-def saved_policy(adapter, trainable: bool = True) -> PeftModel:
-    base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
-    return PeftModel.from_pretrained(base, adapter, is_trainable=trainable)
-
-
 for trainable in (False, True):
-    policy = saved_policy(run.folder / "format", trainable)
+    policy = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32),
+        run.folder / "format",
+        is_trainable=trainable,
+    )
     count = policy.num_parameters(only_trainable=True)
     print(f"is_trainable={trainable}: {count} trainable parameters")
 
 # %% [markdown]
-# Now build the trainer of the second stage, with its own weights. Give it another seed, because the same seed would show
-# the same rows in the same order.
+# Now build the trainer of the second stage, with its own weights. Give it another seed; with the same one, it would train
+# on the same rows in the same order.
 
 # %%
 second = new_trainer(policy, BOTH, run.steps, SEED + 1000)
@@ -192,16 +234,14 @@ print(f"steps of both stages:     {2 * run.steps}")
 print(f"steps that Adam counted:  {counted:.0f}")
 
 # %% [markdown]
-# No, Adam started from zero. This is what we want here, because its old means belong to other rewards. (To resume an interrupted
-# run, as in [lesson 07](07_export.ipynb), you need them.)
-#
-# **Only the adapter carries over to the next stage.**
+# No. Only the adapter carries over to the next stage, and Adam starts from zero. This is what we want, because its old means
+# belong to other rewards. To *resume* an interrupted run, you need them ([lesson 07](07_export.ipynb)).
 
 # %% [markdown]
-# ## 4. Compare with one stage
+# ## 5. Compare with one stage
 #
-# A rising curve does not show that stages help. For a fair comparison, train **one** stage with all rewards from the
-# start, and with as many steps, completions and rows as both stages together.
+# Rising curves show that training helps, not that stages do. So train **one** stage with all rewards from the start, and
+# with as many steps, completions and rows as both stages together.
 
 # %%
 from grpo_utils import show_run_curves
@@ -215,8 +255,8 @@ keys = [f"rewards/{r.__name__}/mean" for r in (rewards[1], rewards[0])]
 show_run_curves(curves, keys, mark=run.steps + 0.5)
 
 # %% [markdown]
-# The dashed line marks the start of the second stage. One run of each plan does not show which is better, so repeat both
-# with two more seeds. `train_plan` carries an adapter through any list of stages:
+# The dashed line marks the start of the second stage. One run of each plan cannot show which is better, so repeat both
+# with two more seeds. `train_plan` trains one adapter in any list of stages, without saving it in between:
 
 
 # %%
@@ -224,9 +264,6 @@ def train_plan(plan, seed: int) -> PeftModel:
     """Train one stage after another, each given as (weights, steps)."""
     policy = new_policy(seed)
     for number, (weights, steps) in enumerate(plan):
-        if number:
-            policy.save_pretrained(run.folder / "between")
-            policy = saved_policy(run.folder / "between")
         new_trainer(policy, weights, steps, seed + 1000 * number).train()
     return policy
 
@@ -237,9 +274,6 @@ ones, twos = [measure(one_policy, SEED)], [measure(policy, SEED)]
 for seed in (SEED + 1, SEED + 2):
     ones.append(measure(train_plan(ONE_STAGE, seed), seed))
     twos.append(measure(train_plan(TWO_STAGES, seed), seed))
-
-# %% [markdown]
-# For each seed, compare the two plans prompt by prompt. Then average over the seeds, as in lesson 06.
 
 # %%
 from grpo_utils import compare_seeds, paired_change, show_changes
@@ -256,11 +290,9 @@ show_changes(changes, "Two stages minus one stage")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# No improvement is shown: on average, two stages differ from one by {{by_seed.difference.value:+.2f}}, and the interval
-# contains 0. "Format first" is a plan that feels right, and here it changed nothing that we can measure.
-#
-# Section 2 has the reason. Some completions were correct and correctly formatted from the start, so both rewards gave a
-# signal from the first step. There was nothing to wait for.
+# The rule was right: two stages are not better. Averaged over the seeds, their accuracy differs from that of one stage by
+# {{by_seed.difference.value:+.2f}}, and the interval contains 0. The model did not have to learn the format first, because both
+# rewards gave a signal from the first step.
 # </details>
 
 # %% [markdown]
@@ -268,32 +300,21 @@ show_changes(changes, "Two stages minus one stage")
 #
 # <details><summary>Evidence</summary>
 #
-# The interval of the mean, printed above, has room on both sides of 0. So two stages could still be a little better or worse.
-# This is one easy task and one tiny model; other tasks can behave differently.
+# For each seed, `paired_change` compares the two plans prompt by prompt, and `compare_seeds` averages the differences, as
+# in lesson 06. The interval of the mean reaches from {{by_seed.difference.low:.2f}} to {{by_seed.difference.high:+.2f}}, so two
+# stages could still be slightly better or worse.
 # </details>
 
 # %% [markdown]
-# ## 5. Know when stages may help
+# ## 6. Run your plan on a GPU
 #
-# Three plans can be worth the comparison. We have measured only the first:
+# `python -m grpo_utils new multi_stage FOLDER` copies a [template](../templates/multi_stage/README.md), with the plan in a
+# file, evaluation before and after, and resuming after a crash.
 #
-# | plan | what it is for | how to build it |
-# |---|---|---|
-# | examples first, then GRPO | a model that is never correct: all completions of a group earn the same, so nothing is learned | train on worked answers (SFT), and continue the same adapter with GRPO ([lesson 10](10_sft_then_grpo.ipynb)) |
-# | easy rows first, a *curriculum* | hard rows, on which all groups are tied at first | give each stage its own `train_dataset`, and [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
-# | a low length limit first | long answers, which take most of the time | raise `max_completion_length` in later stages, as DeepScaleR did from 8K to 16K and 24K tokens |
+# For a notebook, copy the program below. Its loop is that of `train_plan`, with a model and settings for a T4, on which we
+# have not run it. For newer models, see [Which model](../docs/gpu.md#which-model).
 #
-# Before you use either of the first two plans, ask: *is there something to learn that no sample is rewarded for yet?* Look at
-# samples of the base model, as [lesson 03](03_grpo_lora.ipynb) does. If some groups contain correct and wrong answers, start with
-# one stage.
-#
-# **Add a stage only for a reward that gives no signal yet.**
-
-# %% [markdown]
-# ## 6. Run two stages on a GPU
-#
-# This is the plan for a T4, with Unsloth and TRL, for Qwen or Gemma. (A test compares its arguments with TRL's; we have not
-# run it on a T4.) The policy stays in memory, so each stage only builds a new trainer around it.
+# <details><summary>The program, with Unsloth, for Qwen or Gemma</summary>
 #
 # ```python
 # from unsloth import FastLanguageModel  # first: it changes the other libraries
@@ -349,10 +370,11 @@ show_changes(changes, "Two stages minus one stage")
 #     trainer.train()
 #     policy.save_pretrained(f"outputs/{name}/adapter")
 # ```
+# </details>
 #
 # <details><summary>The same without Unsloth</summary>
 #
-# Replace the first two calls with those of transformers and PEFT. The loop does not change:
+# Replace the two calls of `FastLanguageModel` with those of transformers and PEFT. The loop does not change:
 #
 # ```python
 # from peft import LoraConfig, get_peft_model
@@ -368,54 +390,50 @@ show_changes(changes, "Two stages minus one stage")
 # policy = get_peft_model(base, lora)
 # ```
 # </details>
-#
-# For a plan in a file, checkpoints within each stage, and evaluation after each, copy the template: `python -m grpo_utils
-# new multi_stage FOLDER` ([what it contains](../templates/multi_stage/README.md)). [Which model](../docs/gpu.md#which-model) says what
-# changes for newer Qwen and Gemma models.
 
 # %% [markdown]
 # ## 7. Cheat sheet
 #
 # | step or symptom | check | do |
 # |---|---|---|
-# | before you plan stages | Are some groups of the base model informative? | if so, start with one stage |
-# | end of a stage | Does the folder contain `adapter_model.safetensors`? | call `policy.save_pretrained(folder)` |
+# | before you plan stages | In how many groups do the scores of the reward that you want differ? | in many: start with one stage |
+# | end of a stage | Are nearly all groups tied? | save the adapter, start the next stage |
 # | start of the next stage | Is the number of trainable parameters above 0? | load with `is_trainable=True`, build a new `GRPOTrainer` |
-# | unclear benefit of stages | Does the interval over the seeds contain 0? | compare with one stage that has the same steps and rows |
+# | unclear benefit of stages | Does the interval over the seeds contain 0? | if so, use one stage |
 
 # %% [markdown]
 # ## 8. Exercises
 #
-# **Exercise 1.** A comparison over seeds gives an interval from `low` to `high` for the difference in accuracy. Write
-# `verdict(low, high)`, which returns `"rose"`, `"fell"` or `"no improvement shown"`.
+# **Exercise 1.** Write `end_of_stage(tied)`, which returns the number of steps after which a stage can end. `tied` lists
+# the share of tied groups at each step. The stage can end as soon as this share was at least 0.9 in three steps in a row. If
+# that never happens, return the number of all steps.
 
 
 # %%
-def verdict(low: float, high: float) -> str:
-    """Your answer: one of the three strings."""
-    return ""
+def end_of_stage(tied: list[float]) -> int | None:
+    """Your answer: a number of steps."""
 
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-NONE = "no improvement shown"
-INTERVALS = [((-0.049, 0.052), NONE), ((0.01, 0.2), "rose")]
-INTERVALS += [((-0.3, -0.1), "fell"), ((0.0, 0.1), NONE)]
-INTERVALS += [((-0.1, 0.0), NONE)]
-HINTS = [("rose", "Is the whole interval above 0?")]
-HINTS += [("fell", "Is the whole interval below 0?")]
-print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
+SHARES = [(([0.0, 0.6, 0.9, 1.0, 0.95, 1.0],), 5)]
+SHARES += [(([1.0, 1.0, 0.5, 0.6, 0.9, 1.0, 1.0],), 7)]
+SHARES += [(([1.0, 0.8] * 4,), 8), (([0.9] * 4,), 3), (([0.0, 0.5],), 2)]
+HINTS = [(4, "Count steps from 1, and include the third of the three.")]
+HINTS += [(5, "The three steps must follow each other.")]
+HINTS += [(6, "End at the first such step. A share of 0.9 is enough.")]
+print(check_exercise("Exercise 1", end_of_stage, SHARES, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Change the plan and train it, which takes less than a minute. Either swap the two stages of
-# `TWO_STAGES`, so that the last one does not pay for correctness, or give the first stage 18 of the 20 steps. First
-# **predict** how it compares with the lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Fill in
-# both variables below.
+# **Exercise 2: change, predict, run, compare.** Change `TWO_STAGES` in one of two ways: swap the stages, so that the last
+# one does not pay for correctness, or give the first stage 18 of the 20 steps. **Predict** how this plan compares with the
+# lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Then train it, which takes less than a minute, and fill
+# in both variables.
 #
 # **Try both before you unfold the solutions below.** Next, [lesson 10](10_sft_then_grpo.ipynb) puts examples before GRPO.
-# *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula, and *FastCuRL* (arXiv 2503.17287)
-# is about limits that grow from stage to stage.
+# Two papers to read: *Curriculum learning* (Bengio et al. 2009, ICML) puts easy rows first, and *FastCuRL* (arXiv
+# 2503.17287) raises the length limit from stage to stage.
 
 # %%
 prediction = ""  # one of the three verdicts
@@ -444,22 +462,25 @@ print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: only an interval that does not contain 0 shows a change. An interval that ends at 0 contains 0.
+# Exercise 1: count the steps in a row, and start again at 0 after a step below 0.9.
 #
 # Exercise 2: with the stages swapped, our run got worse: 182 of 200 answers are correct instead of 191. This is only just
-# beyond chance, so your run may show no change. The cause is plausible: the last stage pays a wrong sum as much as a correct
-# one, so nothing protects what the first stage taught. Keep the earlier rewards in every later stage.
+# beyond chance, so your run may show no change. The likely cause: the last stage pays a wrong sum as much as a correct one,
+# so nothing protects what the first stage taught. Keep the earlier rewards in every later stage.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def verdict_solution(low: float, high: float) -> str:
-    if low > 0:
-        return "rose"
-    return "fell" if high < 0 else "no improvement shown"
+def end_of_stage_solution(tied: list[float]) -> int:
+    in_a_row = 0
+    for step, share in enumerate(tied, start=1):
+        in_a_row = in_a_row + 1 if share >= 0.9 else 0
+        if in_a_row == 3:
+            return step
+    return len(tied)
 
 
-print(check_exercise("Exercise 1, solution", verdict_solution, INTERVALS))
+print(check_exercise("Exercise 1, solution", end_of_stage_solution, SHARES))
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 mine = measure(train_plan(TWO_STAGES[::-1], SEED), SEED)
