@@ -261,47 +261,19 @@ print(f"strict accuracy, sampled: {after_sft.accuracy}")
 # required format. Many groups will now contain both correct and wrong answers.
 
 # %% [markdown]
-# ## 5. Continue with the same adapter
+# ## 5. Continue with GRPO
 #
-# GRPO should continue the adapter that SFT trained. `PeftModel.from_pretrained` loads a saved adapter for inference by
-# default, which freezes it. Load it both ways, frozen and trainable, and train three steps with each. `beta` above 0
-# adds a penalty on the *KL divergence*, which measures how far the policy has moved from a *reference model*.
-
+# GRPO continues the adapter that SFT trained. Load it with `is_trainable=True` (section 11 shows why), and train on the new
+# prompts, for which nobody wrote an answer.
 
 # %%
+from time import process_time
+
+
 def saved_policy(trainable: bool, name: str = "sft") -> PeftModel:
     base, folder = load_base(), run.folder / name
     return PeftModel.from_pretrained(base, folder, is_trainable=trainable)
 
-
-for trainable in (False, True):
-    policy = saved_policy(trainable)
-    start = adapter_of(policy)
-    log = train_grpo(policy, new_rows, 3, beta=0.05)
-    change = largest_change(start, adapter_of(policy))
-    print(f"is_trainable={trainable}")
-    print(f"  reward, by step: {[round(r, 2) for r in logged(log, 'reward')]}")
-    print(f"  KL, by step: {[round(kl, 5) for kl in logged(log, 'kl')]}")
-    print(f"  largest change of a weight: {change:.5f}")
-print("adapters:", list(policy.peft_config))
-
-# %% [markdown]
-# Both runs finish without a warning and log rewards, but the frozen adapter has not changed. The only sign in its log is
-# a KL of exactly 0 at every step. With `beta=0`, TRL's default, the sign is [a gradient norm of
-# 0](../docs/troubleshooting-training.md#it-trains-but-the-weights-never-change). So load with `is_trainable=True`, and check
-# after a few steps that a weight has changed.
-#
-# The second adapter, `ref`, is the reference: TRL copied the SFT adapter before the first step, so the penalty pulls
-# toward the SFT model. [Unsloth on a GPU](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo) removes this
-# copy and pulls toward the base. The rest of this lesson sets `beta=0` and needs no reference.
-
-# %% [markdown]
-# ## 6. Continue with GRPO
-#
-# Load the SFT adapter again, and train on the new prompts.
-
-# %%
-from time import process_time
 
 policy = saved_policy(True)
 started = process_time()
@@ -328,17 +300,13 @@ print(gained)
 # {{after_grpo.accuracy.value:.2f}}, and almost all of the gain comes from correctness. More groups are tied, as in any
 # policy that becomes certain. All this looks like success, except that {{after_grpo.accuracy.value:.2f}} is the guess
 # level.
-#
-# The saved adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) this adapter once into
-# the original base; do not merge the SFT adapter as well. If you merged SFT first and GRPO trained a new adapter, [the steps
-# differ](../docs/troubleshooting-training.md#merge-the-sft-lora-the-grpo-lora-or-both).
 
 # %% [markdown]
-# ## 7. Train a rival: more SFT
+# ## 6. Train a rival: more SFT
 #
-# For a fair comparison, fix a *budget*. Ours is the number of sequences that the trainer computes gradients for, 64 per step.
-# So SFT continues from the same adapter for the same number of steps, with 64 worked answers per step and the same learning
-# rate. It repeats the 100 worked answers.
+# For a fair comparison, fix a *budget*. Ours is the number of sequences that the trainer computes gradients for: 64 per step.
+# So SFT continues from the same adapter for as many steps, with 64 worked answers per step and the same learning rate. It
+# repeats the 100 worked answers.
 
 
 # %%
@@ -363,6 +331,23 @@ after_more = evaluate(longer, tokenizer, test_rows, **DECODING)
 print("GRPO:    ", after_grpo.accuracy)
 print("more SFT:", after_more.accuracy)
 
+# %%
+from grpo_utils import show_shares
+
+
+def show_answers(results: dict) -> None:
+    """A bar for each policy: correct, wrong in the right format, or neither."""
+    bars = {}
+    for name, result in results.items():
+        right, formed = result.accuracy.hits, result.format.hits
+        bars[name] = {"correct": right, "wrong, in the format": formed - right}
+        bars[name]["not in the format"] = result.n - formed
+    show_shares({"200 held-out prompts": bars}, "How each policy answers")
+
+
+bars = {"base": before, "SFT": after_sft, "then GRPO": after_grpo}
+show_answers(bars | {"or more SFT": after_more})
+
 # %% [markdown]
 # More SFT reaches {{after_more.accuracy.value:.2f}}, and GRPO {{after_grpo.accuracy.value:.2f}}. GRPO took
 # {{grpo_seconds:.0f}} CPU seconds and more SFT {{sft_seconds:.0f}}, because GRPO also generates its sequences.
@@ -370,10 +355,10 @@ print("more SFT:", after_more.accuracy)
 # **Give SFT the same budget as GRPO before you conclude that GRPO helped.**
 
 # %% [markdown]
-# ## 8. Ask which number it names
+# ## 7. Ask which number it names
 #
-# Accuracy does not show how an answer was found. So ask each pair in both orders. This is the *swap test*. A policy
-# that always names the same place is never correct in *both orders*. Which bars do you expect for GRPO?
+# Accuracy does not show how an answer was found. The *swap test* asks each pair in both orders. A policy that always names
+# the number in the same place is never correct in *both orders*. Which bars do you expect for GRPO?
 
 
 # %%
@@ -391,10 +376,8 @@ policies = {
     "more SFT": tested(longer, after_more),
 }
 
+
 # %%
-from grpo_utils import show_shares
-
-
 def names(result, swapped, first: bool) -> dict:
     """What is named where the larger number is first, or second."""
     asked = list(zip(result.sampled, pairs))
@@ -448,10 +431,10 @@ for name, (result, swapped) in policies.items():
 # **GRPO reinforces whatever the rewarded samples share. It may be a shortcut.**
 
 # %% [markdown]
-# ## 9. See which checks noticed it
+# ## 8. See which checks noticed it
 #
-# Another count needs no new samples: the accuracy by the place of the correct answer. `row` stored this place as `kind`,
-# and the summary of an evaluation counts each kind separately.
+# One more check needs no new samples: accuracy by the place of the correct answer. `row` stored this place as `kind`, and
+# the summary of an evaluation counts each kind separately.
 
 # %%
 for name, (result, _) in policies.items():
@@ -472,48 +455,13 @@ for name, (result, _) in policies.items():
 # reward would pay, and evaluate on prompts where it is wrong.
 
 # %% [markdown]
-# ## 10. Repeat it with five seeds
+# ## 9. Train on worked answers with mistakes
 #
-# We repeated this with five seeds, and again with 50 wrong worked answers of 100:
+# People and models make mistakes in worked answers. Now, 50 of 100 worked answers are wrong. The gold answers of the new
+# prompts are correct. Which will be better, GRPO or more SFT?
 #
-# - **Accuracy rose in all ten GRPO runs, and six of them end with a shortcut.** More SFT never does.
-# - **The start may matter.** Four first SFT runs named the first number at least four times as often as the second, and all
-#   four ended with the shortcut. Three named both about equally often, and GRPO learned to compare.
-# - **Accuracy alone misleads.** With 50 wrong answers, GRPO is ahead of more SFT, 0.52 to 0.31, but four of its five policies
-#   follow a place.
-#
-# <details><summary>Evidence</summary>
-#
-# `make bench-sft` trains these runs ([tables](../docs/results.md#sft-then-grpo-or-more-sft)). `179 : 1, 6` means that 179 answers
-# name the first number and 1 the second, and that 6 of 200 pairs are correct in both orders. A star marks a shortcut, by the
-# rule of Exercise 1. Under *first SFT* it says little, because most answers there name neither number. We chose "four times"
-# after we saw these runs.
-#
-# | worked answers, seed | first SFT | GRPO | more SFT |
-# |---|---|---|---|
-# | 100 correct, 0 | 48 : 9, 15* | 179 : 1, 6* | 69 : 76, 117 |
-# | 100 correct, 1 | 53 : 53, 48 | 55 : 93, 108 | 87 : 84, 123 |
-# | 100 correct, 2 | 61 : 15, 17* | 185 : 0, 0* | 70 : 85, 131 |
-# | 100 correct, 3 | 24 : 29, 16* | 85 : 72, 123 | 64 : 87, 122 |
-# | 100 correct, 4 | 40 : 33, 42 | 77 : 54, 92 | 87 : 75, 131 |
-# | 50 of 100 wrong, 0 | 47 : 2, 5* | 161 : 0, 0* | 54 : 61, 30 |
-# | 50 of 100 wrong, 1 | 60 : 23, 16* | 55 : 86, 100 | 62 : 71, 36 |
-# | 50 of 100 wrong, 2 | 48 : 9, 8* | 192 : 0, 0* | 59 : 68, 30 |
-# | 50 of 100 wrong, 3 | 42 : 15, 6* | 180 : 2, 2* | 60 : 63, 31 |
-# | 50 of 100 wrong, 4 | 42 : 16, 12* | 16 : 152, 29* | 71 : 56, 36 |
-#
-# With 50 wrong answers, more SFT does not learn to compare either: of its answers that name one of the two numbers, 50% are
-# correct.
-# </details>
-
-# %% [markdown]
-# ## 11. Train on worked answers with mistakes
-#
-# Take a task whose answer is not in the question: "Which number comes after 512?" Copying earns nothing. But one shortcut
-# is left: raise the last digit and never carry. It is correct in nine of ten cases, so `kind` counts the carries separately.
-#
-# People and models make mistakes in worked answers. Here, 50 of the 100 worked answers give the number before. The gold
-# answers of the new prompts are correct. Which will be better, GRPO or more SFT?
+# The task is "Which number comes after 512?", so copying a number from the question earns nothing. One shortcut is left:
+# raise the last digit and never carry. It is correct in nine of ten cases, so `kind` counts the carries separately.
 
 
 # %%
@@ -538,9 +486,6 @@ for i in (0, 50):
     print(question, flawed[i]["completion"][0]["content"])
 flawed = Dataset.from_list(flawed)
 
-# %% [markdown]
-# Everything else is as before.
-
 # %%
 policy = new_policy()
 new_sft(policy, flawed, **FIRST_SFT).train()
@@ -561,6 +506,8 @@ print("after the first SFT run:", flawed_sft.accuracy)
 print("then GRPO:              ", flawed_grpo.accuracy)
 print("or more SFT:            ", flawed_more.accuracy)
 print(flawed_against.sentence)
+bars = {"SFT": flawed_sft, "then GRPO": flawed_grpo}
+show_answers(bars | {"or more SFT": flawed_more})
 
 # %%
 carries = [n for n, kind in enumerate(next_test["kind"]) if kind == "carry"]
@@ -580,15 +527,22 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # </details>
 
 # %% [markdown]
-# With five seeds, GRPO is also better with 30 wrong worked answers of 100. With 100 correct ones, more SFT is better,
-# because it teaches what the policy rarely samples: 47 of 90 carries are correct after more SFT, and none after GRPO.
+# ## 10. Repeat both with five seeds
 #
-# GRPO also had 400 gold answers that SFT did not use. In this task, a worked answer is the gold answer written twice, so SFT
-# on those 400 would be free.
+# We repeated both tasks with five seeds, with correct worked answers and with wrong ones. The result depends on two things:
+#
+# - **Are the worked answers correct?** In the second task, GRPO is better with 30 or 50 wrong ones of 100. With 100 correct
+#   ones, more SFT is better, because it teaches what the policy rarely samples: 47 of 90 carries are correct after more SFT, and
+#   none after GRPO.
+# - **Is there a shortcut?** In the first task, accuracy rose in all ten GRPO runs, and six of them end with a shortcut. More SFT
+#   never does. With 50 wrong answers, GRPO is ahead of more SFT, 0.52 to 0.31, but four of its five policies follow a place.
+#
+# GRPO also had 400 gold answers that SFT did not use. In these tasks, a worked answer is little more than the gold answer, so
+# SFT on those 400 would be free.
 #
 # **If you can build worked answers from your gold answers, do that first. Use GRPO where you cannot.**
 #
-# <details><summary>Evidence</summary>
+# <details><summary>Evidence: the second task</summary>
 #
 # The means of five seeds (`make bench-sft`). The last column is GRPO minus more SFT, with its 95% interval. On a third task,
 # sorting digits with 50 wrong worked answers, no difference is shown. No other learning rate was tried.
@@ -599,6 +553,66 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # | 30 of 100 wrong | 0.395 | 0.886 | 0.587 | +0.299 (+0.246 to +0.352) |
 # | 50 of 100 wrong | 0.257 | 0.875 | 0.377 | +0.498 (+0.430 to +0.566) |
 # </details>
+#
+# <details><summary>Evidence: the first task</summary>
+#
+# In these runs ([tables](../docs/results.md#sft-then-grpo-or-more-sft)), `179 : 1, 6` means that 179 answers name the first
+# number and 1 the second, and that 6 of 200 pairs are correct in both orders. A star marks a shortcut, by the rule of
+# Exercise 1. Under *first SFT* it says little, because most answers there name neither number.
+#
+# | worked answers, seed | first SFT | GRPO | more SFT |
+# |---|---|---|---|
+# | 100 correct, 0 | 48 : 9, 15* | 179 : 1, 6* | 69 : 76, 117 |
+# | 100 correct, 1 | 53 : 53, 48 | 55 : 93, 108 | 87 : 84, 123 |
+# | 100 correct, 2 | 61 : 15, 17* | 185 : 0, 0* | 70 : 85, 131 |
+# | 100 correct, 3 | 24 : 29, 16* | 85 : 72, 123 | 64 : 87, 122 |
+# | 100 correct, 4 | 40 : 33, 42 | 77 : 54, 92 | 87 : 75, 131 |
+# | 50 of 100 wrong, 0 | 47 : 2, 5* | 161 : 0, 0* | 54 : 61, 30 |
+# | 50 of 100 wrong, 1 | 60 : 23, 16* | 55 : 86, 100 | 62 : 71, 36 |
+# | 50 of 100 wrong, 2 | 48 : 9, 8* | 192 : 0, 0* | 59 : 68, 30 |
+# | 50 of 100 wrong, 3 | 42 : 15, 6* | 180 : 2, 2* | 60 : 63, 31 |
+# | 50 of 100 wrong, 4 | 42 : 16, 12* | 16 : 152, 29* | 71 : 56, 36 |
+#
+# With 50 wrong answers, more SFT does not learn to compare either: of its answers that name one of the two numbers, 50% are
+# correct.
+# The start may matter. Four first SFT runs named the first number at least four times as often as the second, and all
+# four ended with the shortcut. Three named both about equally often, and GRPO learned to compare. (We chose "four times" after
+# we saw these runs.)
+#
+# With 50 wrong answers, more SFT does not learn to compare either: of its answers that name one of the two numbers, 50% are
+# correct.
+# </details>
+
+# %% [markdown]
+# ## 11. Check what happens to the adapter
+#
+# By default, `PeftModel.from_pretrained` freezes a saved adapter. Load it both ways, frozen and trainable, and train three
+# steps with each. `beta` above 0 adds a penalty on the *KL divergence*, which measures how far the policy has moved from a
+# *reference model*.
+
+# %%
+for trainable in (False, True):
+    policy = saved_policy(trainable)
+    start = adapter_of(policy)
+    log = train_grpo(policy, new_rows, 3, beta=0.05)
+    change = largest_change(start, adapter_of(policy))
+    print(f"is_trainable={trainable}")
+    print(f"  reward, by step: {[round(r, 2) for r in logged(log, 'reward')]}")
+    print(f"  KL, by step: {[round(kl, 5) for kl in logged(log, 'kl')]}")
+    print(f"  largest change of a weight: {change:.5f}")
+print("adapters:", list(policy.peft_config))
+
+# %% [markdown]
+# - **Frozen.** Both runs finish without a warning and log rewards, but the frozen adapter has not changed. The only sign in
+#   its log is a KL of exactly 0 at every step. With `beta=0`, TRL's default, the sign is [a gradient norm of
+#   0](../docs/troubleshooting-training.md#it-trains-but-the-weights-never-change). So check after a few steps that a weight has
+#   changed.
+# - **Reference.** The second adapter, `ref`, is a copy of the SFT adapter from before the first step, so the penalty pulls
+#   toward the SFT model. [Unsloth on a GPU](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo) removes
+#   this copy and pulls toward the base. All other runs of this lesson have `beta=0` and need no reference.
+# - **Merge.** The adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) it once into the original base, without
+#   the SFT adapter. If you merged SFT first and GRPO trained a new adapter, [the steps
+#   differ](../docs/troubleshooting-training.md#merge-the-sft-lora-the-grpo-lora-or-both).
 
 # %% [markdown]
 # ## 12. Use the recipe on a real base model
@@ -607,8 +621,8 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # trains a base model in these two stages: SFT on about 60 solutions teaches only the format, and GRPO follows. If you adapt
 # it:
 #
-# - The notebook runs both stages in one session. If you split them, load the adapter with `is_trainable=True` (section 5).
-# - Check the final answers of the solutions before you train on them. Section 11 shows what wrong ones do.
+# - The notebook runs both stages in one session. If you split them, load the adapter with `is_trainable=True`.
+# - Check the final answers of the solutions before you train on them. Section 9 shows what wrong ones do.
 # - Between the stages, evaluate on held-out prompts, some of which a shortcut gets wrong.
 #
 # If an instruct model already writes correct answers in your format, skip SFT.
@@ -651,7 +665,7 @@ HINTS += [("none", "Which place has most of the correct pairs?")]
 print(check_exercise("Exercise 1", shortcut, CASES, HINTS))
 
 # %% [markdown]
-# **Exercise 2: change, predict, run, compare.** Give GRPO another start. In section 7, you saved the adapter `longer`, after
+# **Exercise 2: change, predict, run, compare.** Give GRPO another start. In section 6, you saved the adapter `longer`, after
 # more SFT. Predict which shortcut GRPO takes from there, and write it into `PREDICTION`. Then train `longer` with GRPO on
 # `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (one to two minutes in all).
 #

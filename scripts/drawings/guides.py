@@ -17,7 +17,7 @@ LESSONS = {
     "08 GRPO by hand": "60–75",
     "09 Stages": "45–55",
     "10 SFT, then GRPO": "55–65",
-    "11 Tags, templates and limits": "55–65",
+    "11 Thinking: tags, templates and limits": "55–65",
     "12 A judge as a reward": "60–70",
     "13 Tools and turns": "60–70",
     "14 When the log lies": "55–65",
