@@ -85,10 +85,10 @@ def path() -> Drawn:
     core = [name for name in LESSONS if name < FURTHER]
     below = 0.85 + len(core) * 0.6 + 0.15
     rows = {name[:2]: 0.85 + row * 0.6 + (name >= FURTHER) * 0.6 for row, name in enumerate(LESSONS)}
-    sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 1.05), 0.5, 1.15
+    sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 1.05), 0.4, 0.95
     sheet.text(every, 0.35, "all", weight="bold")
     sheet.text(short, 0.35, "short", weight="bold")
-    sheet.text(5.5, 0.35, "your minutes", weight="bold")
+    sheet.text(5.65, 0.35, "your minutes", weight="bold")
     sheet.text(0.2, below, "Further, in any order", ha="left", weight="bold")
     for x, stops, color, line in ((every, [name[:2] for name in core], BLUE, "-"), (short, SHORT, ORANGE, "--")):
         for one, other in pairwise(stops):
@@ -98,11 +98,11 @@ def path() -> Drawn:
         sheet.line((every, at), color=BLUE, marker="o", markersize=13, mfc=BLUE if name in core else "white")
         if number in (*SHORT, NEXT):
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
-        sheet.text(1.6, at, name, ha="left")
-        sheet.text(5.5, at, minutes)
+        sheet.text(1.3, at, name, ha="left")
+        sheet.text(5.65, at, minutes)
     key = rows[max(rows)] + 0.65
     sheet.line((short, key), color=ORANGE, marker="s", markersize=13, mfc="white")
-    sheet.text(1.6, key, "read this one after the short path", ha="left")
+    sheet.text(1.3, key, "read this one after the short path", ha="left")
     further = [name for name in LESSONS if name >= FURTHER]
     hours = " to ".join(f"{sum(ends) / 60:.0f}" for ends in zip(*map(_ends, LESSONS.values()), strict=True))
     return sheet.figure, (
