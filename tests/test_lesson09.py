@@ -21,6 +21,17 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     run_with_nbval(LESSON, tmp_path, **parameters)
 
 
+def test_correctness_gives_a_signal_before_training(printed):
+    line = re.search(r"^correctness_reward +differs in (\d+) of (\d+) groups$", printed, re.MULTILINE)
+    differs, groups = map(int, line.groups())
+    assert groups >= differs > 0.5 * groups
+
+
+def test_the_groups_of_the_first_stage_tie(printed):
+    shares = ast.literal_eval(re.search(r"^tied groups, by step: (\[.+\])$", printed, re.MULTILINE)[1])
+    assert len(shares) == 10 and shares[0] < 0.2 and shares[-1] > 0.5
+
+
 def test_the_adapter_is_carried_and_the_optimizer_is_not(printed):
     assert re.search(r"is_trainable=False: 0 trainable.*\nis_trainable=True: [1-9]\d+ trainable", printed)
     assert re.search(r"both stages: +20\n.*counted: +10\n", printed)

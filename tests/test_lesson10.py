@@ -71,6 +71,14 @@ def test_grpo_names_the_first_number_and_more_sft_compares(printed):
     assert more["b"] > 0.5 * 200 > 20 > grpo["b"] and 0.5 < more["f"] / more["s"] < 2
 
 
+def test_the_bars_show_that_more_sft_beats_grpo_and_that_grpo_wins_with_wrong_worked_answers(book):
+    results, flawed = (alt for alt in alt_texts(book) if alt.startswith("How each policy answers"))
+    sft, grpo, more = (float(share) for share in re.findall(r"(?:SFT|GRPO): correct (\d\.\d\d)", results))
+    assert "base: correct 0.00" in results and sft < grpo < more
+    sft, grpo, more = (float(share) for share in re.findall(r"(?:SFT|GRPO): correct (\d\.\d\d)", flawed))
+    assert sft < more < grpo
+
+
 def test_the_bars_of_grpo_change_their_color_with_the_order(book):
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("Which number each policy names")]
     shares = re.findall(r"is (first|second), ([^:]+): the larger (\S+), the smaller (\S+), neither", alt)

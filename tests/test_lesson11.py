@@ -7,6 +7,8 @@ from course import ROOT
 from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise
+from grpo_utils.models import model_path
+from grpo_utils.thinking import thinking_tokenizer
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "11_thinking.ipynb"
@@ -44,15 +46,23 @@ def test_a_completion_that_is_cut_off_in_its_thought_has_no_answer(printed):
     assert "whole: ('15 + 27 = 42', '<answer>42</answer>')\ncut off: None\n" in printed
 
 
-def test_each_template_prefills_what_the_text_says_of_it(printed):
-    ends = r"^({})\n  by default   '(.*)'\n  thinking on  '(.*)'\n  thinking off '(.*)'$"
-    names = "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill"
-    nothing, turned_off, turned_on, always = (re.search(ends.format(n), printed, re.MULTILINE).groups() for n in names)
-    opened, closed = r"<think>\n", r"<think>\n\n</think>\n\n"
-    assert "think" not in nothing[1] + nothing[2] and nothing[3].endswith(closed)
-    assert turned_off[1].endswith(closed) and turned_off[2].endswith(opened) and turned_off[3].endswith(closed)
-    assert turned_on[1].endswith(opened) and turned_on[2].endswith(opened) and turned_on[3].endswith(closed)
-    assert always[1] == always[2] == always[3] and always[1].endswith(opened)
+def kind(prompt: str) -> str:
+    """What a template wrote after the question, in the words of the lesson."""
+    if prompt.endswith("<think>\n\n</think>\n\n"):
+        return "closed"
+    return "open" if prompt.endswith("<think>\n") else "nothing" if "think" not in prompt else prompt
+
+
+def test_each_template_prefills_what_the_table_says_of_it(book, printed):
+    given = dict(tokenizer=thinking_tokenizer(model_path("tiny-qwen3")))
+    given["CHAT"] = [{"role": "user", "content": "What is 15 + 27?"}]
+    end_of_prompt = defined_by(book, "def end_of_prompt", **given)["end_of_prompt"]
+    text = "\n".join(cell.source for cell in book.cells)
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (\w+) \| (\w+) \| (\w+) \|$", text, re.MULTILINE)
+    assert [name for name, *_ in rows] == re.findall(r"^(qwen3\w*|deepseek\w+) +'", printed, re.MULTILINE)
+    for name, *said in rows:
+        prompts = (end_of_prompt(name, **switch) for switch in ({}, *({"enable_thinking": on} for on in (True, False))))
+        assert [kind(prompt) for prompt in prompts] == said
 
 
 def test_trls_reward_scores_a_prefilled_thought_zero(printed):

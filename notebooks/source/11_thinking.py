@@ -313,11 +313,10 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # <details><summary>After you have guessed</summary>
 #
 # Completions got longer, from {{tokens[0]:.0f}} to {{tokens[-1]:.0f}} tokens in training, because longer ones earn more. The
-# second completion printed above adds digit by digit, which needs more tokens. The untrained model did so in
-# {{len(digitwise['untrained'])}} completions, and {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other
-# {{200 - len(digitwise['untrained'])}}, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding
-# digit by digit more likely: the trained model does it in {{len(digitwise['tolerant'])}} completions. The share of correct
-# answers rose from {{sum(scores['untrained']) / 200:.2f}} to {{sum(scores['tolerant']) / 200:.2f}}.
+# last completion printed above adds digit by digit. So did {{len(digitwise['untrained'])}} completions of the untrained model, and
+# {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other {{200 - len(digitwise['untrained'])}}, only
+# {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. GRPO reinforced what was paid: the trained model adds digit by
+# digit in {{len(digitwise['tolerant'])}} completions, and {{sum(scores['tolerant']):.0f}} of 200 are correct.
 # </details>
 
 # %% [markdown]
@@ -326,9 +325,9 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # The template decides where the reward starts to read. `max_completion_length` decides where it stops: thought, answer and
 # end token together must fit. If the answer is cut off, `tolerant_reward` pays nothing.
 #
-# Guess: a limit of 18 tokens truncates {{sum(tokens_of(text) > 18 for text in untrained) / 200:.0%}} of the untrained model's
-# completions. What could it no longer learn with this limit? The next cell counts what each limit truncates, and how many tokens a correct answer needs if it adds digit
-# by digit, with a carry (`6+8+1=15`) or without one.
+# A limit of 18 tokens truncates {{sum(tokens_of(text) > 18 for text in untrained) / 200:.0%}} of the untrained model's completions.
+# Guess: what could the model no longer learn with this limit? The next cell counts what each limit truncates, and how many
+# tokens a correct answer needs if it adds digit by digit, with a carry (`6+8+1=15`) or without one.
 
 
 # %%
