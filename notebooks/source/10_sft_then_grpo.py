@@ -349,8 +349,9 @@ bars = {"base": before, "SFT": after_sft, "then GRPO": after_grpo}
 show_answers(bars | {"or more SFT": after_more})
 
 # %% [markdown]
-# More SFT reaches {{after_more.accuracy.value:.2f}}, and GRPO {{after_grpo.accuracy.value:.2f}}. GRPO took
-# {{grpo_seconds:.0f}} CPU seconds and more SFT {{sft_seconds:.0f}}, because GRPO also generates its sequences.
+# More SFT wins. Its share of correct answers is {{after_more.accuracy.value:.2f}}, and that of GRPO
+# {{after_grpo.accuracy.value:.2f}}. It was also cheaper, {{sft_seconds:.0f}} CPU seconds to {{grpo_seconds:.0f}}, because GRPO also
+# generates its sequences.
 #
 # **Give SFT the same budget as GRPO before you conclude that GRPO helped.**
 
@@ -573,8 +574,6 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # | 50 of 100 wrong, 3 | 42 : 15, 6* | 180 : 2, 2* | 60 : 63, 31 |
 # | 50 of 100 wrong, 4 | 42 : 16, 12* | 16 : 152, 29* | 71 : 56, 36 |
 #
-# With 50 wrong answers, more SFT does not learn to compare either: of its answers that name one of the two numbers, 50% are
-# correct.
 # The start may matter. Four first SFT runs named the first number at least four times as often as the second, and all
 # four ended with the shortcut. Three named both about equally often, and GRPO learned to compare. (We chose "four times" after
 # we saw these runs.)
@@ -610,8 +609,8 @@ print("adapters:", list(policy.peft_config))
 # - **Reference.** The second adapter, `ref`, is a copy of the SFT adapter from before the first step, so the penalty pulls
 #   toward the SFT model. [Unsloth on a GPU](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo) removes
 #   this copy and pulls toward the base. All other runs of this lesson have `beta=0` and need no reference.
-# - **Merge.** The adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) it once into the original base, without
-#   the SFT adapter. If you merged SFT first and GRPO trained a new adapter, [the steps
+# - **Merge.** The adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) it once into the original
+#   base, without the SFT adapter. If you merged SFT first and GRPO trained a new adapter, [the steps
 #   differ](../docs/troubleshooting-training.md#merge-the-sft-lora-the-grpo-lora-or-both).
 
 # %% [markdown]
