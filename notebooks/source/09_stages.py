@@ -63,12 +63,11 @@ from trl import GRPOConfig, GRPOTrainer
 # | correct completions on easy rows only | easy rows, a *curriculum* | give each stage its own `train_dataset`; [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
 # | long completions take most of the time | short completions | raise `max_completion_length` from stage to stage, as DeepScaleR did: 8K, 16K, 24K tokens |
 #
-# If none of these rows describes your task, start with one stage that pays for everything. This course has measured the
-# first row (lesson 10).
+# If no row describes your task, start with one stage that pays for everything. This course has measured the first row.
 
 # %% [markdown]
 # Our task is that of lesson 03: two-digit additions, answered as `<reasoning>…</reasoning><answer>…</answer>`. The plan
-# is "first the format, then correct answers too". With a weight of 0, TRL logs a reward but does not train on it.
+# is to pay first for the format, then for both. With a weight of 0, TRL logs a reward but does not train on it.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards, model_path
@@ -134,13 +133,13 @@ for place, reward in enumerate(rewards):
 
 # %% [markdown]
 # Even `correctness_reward`, which also needs the format, differs in {{signal["correctness_reward"]}} of
-# {{len(report.groups)}} groups. So what does the rule predict for our plan? Compare it with your guess, and then test both.
+# {{len(report.groups)}} groups. What does the rule predict for our plan? Does it agree with your guess?
 
 # %% [markdown]
 # ## 3. Train the first stage
 #
-# Stages differ only in weights, steps and seed, so one function builds the trainer of each. Another function evaluates a
-# policy on 200 held-out prompts.
+# Stages differ only in weights, steps and seed, so one function builds the trainer of each. `measure` evaluates a policy on
+# the held-out prompts.
 
 # %%
 from grpo_utils import evaluate, show_progress
@@ -165,7 +164,7 @@ def measure(policy: PeftModel, seed: int):
 
 
 # %% [markdown]
-# The first stage pays for the format alone. The adapter that it trains is saved.
+# Train the first stage, which pays for the format alone, and save its adapter:
 
 # %%
 policy = new_policy(SEED)
@@ -196,7 +195,7 @@ print("tied groups, by step:", [round(share, 2) for share in tied])
 
 # %% [markdown]
 # The share rose from {{tied[0]:.2f}} to {{tied[-1]:.2f}}. Tied groups teach nothing, so **end a stage when nearly all of its groups
-# are tied.** More steps would only cost time.
+# are tied.**
 
 # %% [markdown]
 # ## 4. Continue with the same adapter
@@ -290,7 +289,7 @@ show_changes(changes, "Two stages minus one stage")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The rule was right: two stages are not better. Averaged over the seeds, their accuracy differs from that of one stage by
+# The rule was right: no gain from two stages is shown. On average, their accuracy differs from that of one stage by
 # {{by_seed.difference.value:+.2f}}, and the interval contains 0. The model did not have to learn the format first, because both
 # rewards gave a signal from the first step.
 # </details>
@@ -300,19 +299,17 @@ show_changes(changes, "Two stages minus one stage")
 #
 # <details><summary>Evidence</summary>
 #
-# For each seed, `paired_change` compares the two plans prompt by prompt, and `compare_seeds` averages the differences, as
-# in lesson 06. The interval of the mean reaches from {{by_seed.difference.low:.2f}} to {{by_seed.difference.high:+.2f}}, so two
-# stages could still be slightly better or worse.
+# `paired_change` compares the plans prompt by prompt, and `compare_seeds` averages over the seeds, as in lesson 06. The
+# interval, {{by_seed.difference.low:.2f}} to {{by_seed.difference.high:+.2f}}, leaves room for a small difference. Both plans have
+# nearly stopped improving by then; Exercise 2 stops earlier.
 # </details>
 
 # %% [markdown]
 # ## 6. Run your plan on a GPU
 #
-# `python -m grpo_utils new multi_stage FOLDER` copies a [template](../templates/multi_stage/README.md), with the plan in a
-# file, evaluation before and after, and resuming after a crash.
-#
-# For a notebook, copy the program below. Its loop is that of `train_plan`, with a model and settings for a T4, on which we
-# have not run it. For newer models, see [Which model](../docs/gpu.md#which-model).
+# `python -m grpo_utils new multi_stage FOLDER` copies a [template](../templates/multi_stage/README.md) that evaluates and
+# resumes. For a notebook, copy the program below. Its loop is that of `train_plan`, with a model and settings for a T4, on
+# which we have not run it. For newer models, see [Which model](../docs/gpu.md#which-model).
 #
 # <details><summary>The program, with Unsloth, for Qwen or Gemma</summary>
 #
@@ -426,24 +423,25 @@ HINTS += [(6, "End at the first such step. A share of 0.9 is enough.")]
 print(check_exercise("Exercise 1", end_of_stage, SHARES, HINTS))
 
 # %% [markdown]
-# **Exercise 2: change, predict, run, compare.** Change `TWO_STAGES` in one of two ways: swap the stages, so that the last
-# one does not pay for correctness, or give the first stage 18 of the 20 steps. **Predict** how this plan compares with the
-# lesson's two stages: `"improved"`, `"got worse"` or `"no change shown"`. Then train it, which takes less than a minute, and fill
-# in both variables.
+# **Exercise 2: change, predict, run, compare.** Choose one change, and **predict** how your run compares with its rival:
+# `"improved"`, `"got worse"` or `"no change shown"`. Then train it, which takes less than a minute, and fill in the variables.
 #
-# **Try both before you unfold the solutions below.** Next, [lesson 10](10_sft_then_grpo.ipynb) puts examples before GRPO.
-# Two papers to read: *Curriculum learning* (Bengio et al. 2009, ICML) puts easy rows first, and *FastCuRL* (arXiv
-# 2503.17287) raises the length limit from stage to stage.
+# - **Swap** the stages of `TWO_STAGES`, so that the last one does not pay for correctness. The rival is `twos[0]`.
+# - **Stop early:** train two stages of 3 steps each. The rival is one stage of 6 steps, which you train as well.
+#
+# **Try both before you unfold the solutions below.** Next, [lesson 10](10_sft_then_grpo.ipynb) puts examples before GRPO. To
+# read: *Curriculum learning* (Bengio et al. 2009, ICML) on easy rows first, *FastCuRL* (arXiv 2503.17287) on growing limits.
 
 # %%
 prediction = ""  # one of the three verdicts
 mine = None  # your run: measure(train_plan([...], SEED), SEED)
+rival = twos[0]  # what your run is compared with
 
 
 # %% tags=["nbval-check-output"]
 def outcome(found) -> str:
-    """The verdict on a run, compared with the lesson's two stages."""
-    return paired_change(twos[0].right, found.right).verdict
+    """The verdict on a run, compared with its rival."""
+    return paired_change(rival.right, found.right).verdict
 
 
 def compared() -> str:
@@ -454,7 +452,7 @@ def compared() -> str:
     return "as predicted" if prediction == shown else shown
 
 
-CLUE = "Your run says {!r}. What did its last stage pay for?"
+CLUE = "Your run says {!r}. What did each of its stages pay for?"
 VERDICTS = ("improved", "got worse", "no change shown")
 HINTS = [(verdict, CLUE.format(verdict)) for verdict in VERDICTS]
 print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
@@ -464,9 +462,12 @@ print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
 #
 # Exercise 1: count the steps in a row, and start again at 0 after a step below 0.9.
 #
-# Exercise 2: with the stages swapped, our run got worse: 182 of 200 answers are correct instead of 191. This is only just
-# beyond chance, so your run may show no change. The likely cause: the last stage pays a wrong sum as much as a correct one,
-# so nothing protects what the first stage taught. Keep the earlier rewards in every later stage.
+# Exercise 2, swapped: our run got worse, with 182 of 200 correct answers instead of 191. This is only just beyond chance, so
+# yours may show no change. The last stage pays a wrong sum as much as a correct one, so nothing protects what the first
+# stage taught. Keep the earlier rewards in every later stage.
+#
+# Exercise 2, stopped early: in our run, two stages are ahead, because more of their answers have the format. After 20 steps,
+# nothing of this head start is left. So compare plans at the length that you will train.
 # </details>
 
 
@@ -484,7 +485,10 @@ print(check_exercise("Exercise 1, solution", end_of_stage_solution, SHARES))
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 mine = measure(train_plan(TWO_STAGES[::-1], SEED), SEED)
-print(compare(twos[0], mine))
+print(compare(rival, mine))
 prediction = outcome(mine)  # with hindsight
 EXPECTED = [((), "as predicted")]
 print(check_exercise("Exercise 2, solution", compared, EXPECTED))
+early_one = measure(train_plan([(BOTH, 6)], SEED), SEED)
+early_two = measure(train_plan([(FORMAT_ONLY, 3), (BOTH, 3)], SEED), SEED)
+print("\nstopped early", compare(early_one, early_two), sep="\n")

@@ -194,8 +194,8 @@ print("largest change of a weight:", largest_change(start, adapter_of(policy)))
 # %% [markdown]
 # ## 4. Teach the task with 100 examples
 #
-# *SFT*, supervised fine-tuning, trains the model to write given answers, token by token. Someone has to write these
-# *worked answers*. Here, a function writes 100.
+# *SFT*, supervised fine-tuning, trains the model to write given answers, token by token. Here, a function writes 100 of these
+# *worked answers*.
 
 
 # %%
@@ -530,7 +530,7 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # %% [markdown]
 # ## 10. Repeat both with five seeds
 #
-# We repeated both tasks with five seeds, with correct worked answers and with wrong ones. The result depends on two things:
+# Over five seeds, the result depends on two things:
 #
 # - **Are the worked answers correct?** In the second task, GRPO is better with 30 or 50 wrong ones of 100. With 100 correct
 #   ones, more SFT is better, because it teaches what the policy rarely samples: 47 of 90 carries are correct after more SFT, and
