@@ -6,7 +6,7 @@
 #
 # **Guess first:** does this plan beat a single stage that pays for both from the start?
 #
-# You will be able to decide whether a task needs stages, train one adapter in stages, and test whether they helped.
+# You will be able to decide whether a task needs stages, train one adapter in them, and test whether they helped.
 #
 # You need [lesson 03](03_grpo_lora.ipynb) and the tests of [lesson 06](06_evaluation.ipynb).
 #
@@ -58,10 +58,10 @@ from trl import GRPOConfig, GRPOTrainer
 #
 # | what you see before training | what to train first | how |
 # |---|---|---|
-# | no completion is ever correct | worked answers | train on them (SFT), then continue the adapter with GRPO ([lesson 10](10_sft_then_grpo.ipynb)) |
-# | no completion has the format, so none is correct | the format | give correctness the weight 0 in the first stage (sections 3 and 4) |
+# | no completion is ever correct | worked answers | SFT, then GRPO on the same adapter ([lesson 10](10_sft_then_grpo.ipynb)) |
+# | no completion has the format, so none is correct | the format | a weight of 0 for correctness (section 3) |
 # | correct completions on easy rows only | easy rows, a *curriculum* | give each stage its own `train_dataset`; [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
-# | long completions take most of the time | short completions | raise `max_completion_length` from stage to stage, as DeepScaleR did: 8K, 16K, 24K tokens |
+# | long completions take most of the time | short completions | raise `max_completion_length`, as DeepScaleR did: 8K, 16K, 24K tokens |
 #
 # If no row describes your task, start with one stage that pays for everything. This course has measured the first row.
 
@@ -101,7 +101,7 @@ SHARED = dict(
 )
 
 # %% [markdown]
-# Both plans start from a new adapter on the base model:
+# Each plan starts from a new adapter:
 
 # %%
 path = model_path(run.model)
@@ -255,7 +255,7 @@ show_run_curves(curves, keys, mark=run.steps + 0.5)
 
 # %% [markdown]
 # The dashed line marks the start of the second stage. One run of each plan cannot show which is better, so repeat both
-# with two more seeds. `train_plan` trains one adapter in any list of stages, without saving it in between:
+# with two more seeds. `train_plan` trains one adapter in any list of stages:
 
 
 # %%
