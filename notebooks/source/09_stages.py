@@ -194,8 +194,9 @@ tied = logged(first.state.log_history, "frac_reward_zero_std")
 print("tied groups, by step:", [round(share, 2) for share in tied])
 
 # %% [markdown]
-# The share rose from {{tied[0]:.2f}} to {{tied[-1]:.2f}}. Tied groups teach nothing, so **end a stage when nearly all of its groups
-# are tied.**
+# The share rose from {{tied[0]:.2f}} to {{tied[-1]:.2f}}, so this stage is nearly done: tied groups teach nothing.
+#
+# **End a stage when nearly all of its groups are tied.**
 
 # %% [markdown]
 # ## 4. Continue with the same adapter
