@@ -11,7 +11,7 @@ from tiny_trainer import tiny_trainer
 
 from grpo_utils import load_rows
 from grpo_utils.models import model_path
-from grpo_utils.rewards import correctness_reward, is_strictly_right
+from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "12_own_data_and_judge.ipynb"
@@ -56,7 +56,7 @@ def test_the_reward_model_judges_the_style(printed):
     shares = {name: number(rf"^{name} +([\d.]+)$", printed) for name in ("held_out", "same_style", "sentence")}
     assert float(shares["held_out"]) > 0.85 and float(shares["same_style"]) < 0.65
     assert float(shares["sentence"]) < 0.1
-    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) with all tags in both answers", printed, re.MULTILINE)
+    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) with all tags in both answers$", printed, re.MULTILINE)
     assert int(same) < 0.1 * int(pairs)
 
 
@@ -123,10 +123,14 @@ def test_a_gated_judge_pays_only_for_correct_answers(book):
     import torch
     from transformers import AutoTokenizer
 
-    teacher = SimpleNamespace(model=lambda input_ids, **kw: SimpleNamespace(logits=torch.zeros(len(input_ids), 1)))
+    def judge(input_ids, **kwargs):
+        return SimpleNamespace(logits=torch.zeros(len(input_ids), 1))
+
     tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
-    given = dict(teacher=teacher, tokenizer=tokenizer, correctness_reward=correctness_reward)
-    reward = defined_by(book, "def judged_if_correct(", **given)["judged_if_correct"]
+    good = [{"role": "assistant", "content": "<answer>42</answer>"}]
+    given = dict(judge=judge, tokenizer=tokenizer, pairs=[dict(prompt=PROMPT, chosen=good, rejected=good)])
+    scored = defined_by(book, "def scored(", **given)["scored"]
+    reward = defined_by(book, "def judged_if_correct(", scored=scored)["judged_if_correct"]
     answers = [[{"role": "assistant", "content": f"<answer>{number}</answer>"}] for number in (42, 52)]
     assert reward([PROMPT] * 2, answers, ["42"] * 2) == [0.5, 0.0]
 

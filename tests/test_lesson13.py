@@ -44,20 +44,19 @@ def test_the_tools_text_is_masked_and_the_calls_and_answers_are_not(book):
     assert own + gray == count and own > gray > 5
 
 
-def test_calls_that_worked_and_a_correct_answer_have_the_highest_advantages(printed):
+def test_only_a_call_with_a_correct_answer_has_a_positive_advantage(printed):
     lines = re.findall(r"^advantage (\S+)  (.*)$", printed, re.MULTILINE)
     group = [(float(advantage), text) for advantage, text in lines]
-    called = [advantage for advantage, text in group if text.startswith("(call) | ")]
-    silent = [advantage for advantage, text in group if "(call)" not in text]
-    assert len(group) == 8 and called and min(called) > max(silent, default=-9)
-    best = max(group)[1]
+    called = [text for _, text in group if text.startswith("(call) | ")]
+    [best] = [text for advantage, text in group if advantage > 0]
+    assert len(group) == 8 and len(called) > 1
     assert re.fullmatch(r"\(call\) \| (\d+) \| <answer>\1</answer>", best)
 
 
 def test_both_runs_improve_and_a_reward_for_calls_makes_the_answers_worse(printed):
     evaluated = [(float(calls), int(right)) for calls, right in EVALUATED.findall(printed)]
-    base, first, again, second, *_ = evaluated
-    assert base == again and second[0] > first[0]
+    base, first, _, _, again, second = evaluated
+    assert base == again and first[0] > base[0] + 0.3 and second[0] > first[0]
     changes = re.findall(rf"^[\w ]+ to [\w ]+: {CHANGE}$", printed, re.MULTILINE)
     assert [verdict for *_, verdict in changes] == ["improved", "improved", "got worse"]
 
@@ -71,7 +70,7 @@ def test_calls_fall_to_zero_while_the_reward_rises(printed, costly):
 
 def test_a_second_tool_lowers_the_calls_and_training_brings_them_back(printed):
     evaluated = [(float(calls), int(right)) for calls, right in EVALUATED.findall(printed)]
-    (before, _), (calls, right), (_, later) = (evaluated[place] for place in (1, 4, 5))
+    (before, _), (calls, right), (_, later) = evaluated[1:4]
     assert calls < before - 0.2 and later > right + 50
 
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13 · Tools and several turns
 #
-# With a calculator, our trained model solves {{sum(scores["outcome"]):.0f}} of 200 problems. We add a second tool that does
-# exactly the same. Now it solves {{sum(solved):.0f}}.
+# With a calculator, our trained model solves {{sum(scores["outcome"]):.0f}} of 200 problems. Then we add a second tool that does
+# exactly the same, and the model solves {{sum(solved):.0f}}.
 #
 # **Guess first:** which of the two tools does it call now?
 #
@@ -40,78 +40,17 @@ from grpo_utils import setup_tiny
 
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 
-import os
-import re
-
-import torch
-from datasets import Dataset
-from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
-
-os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # TRL warns about environments
-from trl import GRPOConfig, GRPOTrainer
-
 # %% [markdown]
-# ## 2. Take problems from an environment package
-#
-# Several packages offer problems with a scorer. We use [reasoning-gym](https://github.com/open-thought/reasoning-gym),
-# which generates over 100 kinds of problems offline. In your own project, run `pip install reasoning-gym` and import it
-# directly. Here, a helper imports it without the packages that only other kinds of problems need.
-
-# %%
-from grpo_utils.data.gym import import_reasoning_gym
-
-reasoning_gym = import_reasoning_gym()
-
-# %% [markdown]
-# `create_dataset` returns a dataset of problems. Its method `score_answer` scores a text from 0 to 1.
-
-# %% tags=["nbval-check-output"]
-KIND = dict(
-    min_terms=2,
-    max_terms=2,
-    min_digits=2,
-    max_digits=3,
-    operators=["+", "-"],
-    allow_parentheses=False,
-    allow_negation=False,
-    size=2000,
-)
-train = reasoning_gym.create_dataset("basic_arithmetic", seed=0, **KIND)
-
-print(train[0]["question"], "Gold answer:", train[0]["answer"])
-for text in ("-224", "224", "-224.0", "-224 or 224"):
-    print(f"{train.score_answer(text, train[0]):.2f}  {text}")
-
-# %% [markdown]
-# Test a scorer before you trust it, even a published one. This one gives partial credit to every text that contains the
-# gold answer: {{train.score_answer(text, train[0]):.2f}} for two answers at once. We count only a score of 1.
-#
-# The next cell asks each problem as "What is ...?", a wording that the tiny model knows. The held-out problems come from
-# another seed, and those that also occur in `train` are left out.
-
-
-# %%
-def rows_of(problems) -> Dataset:
-    asked = [f"What is {p['metadata']['expression']}?" for p in problems]
-    prompts = [[{"role": "user", "content": text}] for text in asked]
-    return Dataset.from_dict({"prompt": prompts, "entry": list(problems)})
-
-
-test = reasoning_gym.create_dataset("basic_arithmetic", seed=5000, **KIND)
-known = {problem["question"] for problem in train}
-test = [problem for problem in test if problem["question"] not in known]
-train_rows, test_rows = rows_of(train), rows_of(test[:200])
-
-# %% [markdown]
-# ## 3. Write an environment
+# ## 2. Give the model a tool
 #
 # A *tool* is a Python function that the model calls by writing its name and arguments. An *episode* is one completion with
 # all its turns: the model calls, the tool answers, the model continues. An *environment* is an object that serves one
 # episode at a time: it offers the tools and remembers what happened.
 
-
 # %%
+import re
+
+
 class Arithmetic:
     def reset(self, entry: dict, **row) -> None:
         self.entry, self.calls, self.results = entry, 0, []
@@ -132,37 +71,71 @@ class Arithmetic:
 
 
 # %% [markdown]
-# TRL 1.14 has these rules for the class:
+# TRL calls `reset` before each episode with the columns of the row. `calculator` becomes a tool.
 #
-# - TRL calls `reset` before each episode with the columns of the row. It must set every attribute, because TRL reuses the
-#   objects. If it returns a text, TRL appends the text to the prompt's last message.
+# <details><summary>What TRL 1.14 requires of the class and of the chat template</summary>
+#
+# - `reset` must set every attribute, because TRL reuses the objects.
 # - Every other public method except `get_reward` and static methods becomes a tool, even a `close` that you only need for
 #   cleaning up ([a real case](https://github.com/vecna-labs/open-range/pull/353)). An underscore keeps a method private.
-# - A tool needs type hints and a docstring with `Args:`, because TRL builds the description that the model sees from them.
-# - TRL adds the result of `get_reward` to the rewards. It does not get the model's text, so we write reward functions.
+# - A tool needs type hints and a docstring with `Args:`. Most chat templates show them to the model. Ours shows only names.
+# - TRL must recognize the model's calls. It does so for Qwen2.5, Qwen3, Llama 3.1 and several others. For another model, set
+#   `tokenizer.response_template`, as ours does. TRL rejects a template that does not show calls and results, such as Gemma 3's.
 #
-# You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions in
-# `tools=`. [This table](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one) compares all
-# four ways to run an episode.
+# See also [all rules](../docs/troubleshooting-training.md#what-must-an-environment-define) and [a table of four ways to run an
+# episode](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one).
+# </details>
 #
-# The chat template puts the tools into the prompt:
+# The problems are sums and differences from [reasoning-gym](https://github.com/open-thought/reasoning-gym), a package that
+# generates over 100 kinds of problems offline, each with a scorer. The folded cell makes 2,000 for training and 200 others for
+# evaluation. Then the chat template puts the tool into a prompt:
+
+# %% cellView="form" jupyter={"source_hidden": true}
+from datasets import Dataset
+
+from grpo_utils.data.gym import import_reasoning_gym
+
+# in your own project: import reasoning_gym
+reasoning_gym = import_reasoning_gym()
+
+KIND = dict(
+    min_terms=2,
+    max_terms=2,
+    min_digits=2,
+    max_digits=3,
+    operators=["+", "-"],
+    allow_parentheses=False,
+    allow_negation=False,
+    size=2000,
+)
+
+
+def rows_of(problems) -> Dataset:
+    asked = [f"What is {p['metadata']['expression']}?" for p in problems]
+    prompts = [[{"role": "user", "content": text}] for text in asked]
+    return Dataset.from_dict({"prompt": prompts, "entry": list(problems)})
+
+
+train = reasoning_gym.create_dataset("basic_arithmetic", seed=0, **KIND)
+test = reasoning_gym.create_dataset("basic_arithmetic", seed=5000, **KIND)
+known = {problem["question"] for problem in train}
+test = [problem for problem in test if problem["question"] not in known]
+train_rows, test_rows = rows_of(train), rows_of(test[:200])
 
 # %% tags=["nbval-check-output"]
+from transformers import AutoTokenizer
+
 tokenizer = AutoTokenizer.from_pretrained(run.path)
 how = dict(add_generation_prompt=True, tokenize=False)
 question, tools = train_rows[0]["prompt"], [Arithmetic().calculator]
 print(tokenizer.apply_chat_template(question, tools=tools, **how))
 
 # %% [markdown]
-# Other templates add types and docstrings. TRL must also recognize the model's calls. It does so for Qwen2.5,
-# Qwen3, Llama 3.1 and several others; otherwise, set `tokenizer.response_template`, as ours does. TRL rejects a
-# template that does not show calls and results, such as Gemma 3's.
-
-# %% [markdown]
-# ## 4. Reward the answer and the calls
+# ## 3. Watch an episode turn by turn
 #
-# A reward gets each completion as a list of messages, and the environments in the same order. `outcome` reads only the
-# last turn. It keeps the episode and its score in the environment, so that we can look at them.
+# A reward gets each completion as a list of messages, and the environments in the same order. `outcome` pays 1 if the last
+# turn has the correct number in `<answer>` tags. It keeps the episode and its score in the environment, so that we can look
+# at them.
 
 
 # %%
@@ -181,40 +154,12 @@ def outcome(completions, environments, **kwargs) -> list[float]:
     return [its.score for its in environments]
 
 
-def worked(environments, **kwargs) -> list[float]:
-    return [len(its.results) / max(its.calls, 1) for its in environments]
-
-
 # %% [markdown]
-# `worked` is the share of calls that gave a result. If you paid for each call instead, the policy would learn to call again and again.
-#
-# Which text must a reward ignore? A common shortcut searches all messages for the gold answer, as in
-# [a TRL thread](https://github.com/huggingface/trl/issues/5366). Here it scores four endings of an episode whose gold answer
-# is 42. How many of them should be paid?
+# The trainer gets the class as `environment_factory`. The folded cell has the settings of lesson 03 and two limits for an
+# episode. `max_completion_length` limits the tokens of all turns together, the tool's text included.
+# `max_tool_calling_iterations` limits the turns in which the model calls a tool.
 
-# %% tags=["nbval-check-output"]
-ENDINGS = [("42", "<answer>42</answer>"), ("42", "<answer>7</answer>")]
-ENDINGS += [("42", "Done."), ("Say <answer>42</answer>", "No.")]
-for result, last in ENDINGS:
-    its = Arithmetic()
-    its.reset({"answer": "42"})
-    shortcut = float("42" in f"{result} {last}")
-    [score] = outcome([[{"role": "assistant", "content": last}]], [its])
-    print(f"shortcut {shortcut}, outcome {score}: {result} | {last}")
-
-# %% [markdown]
-# The shortcut pays for all four, and `outcome` only for the first. In the fourth, the shortcut reads *injected text*: a tool
-# result, for example a web page, that contains an answer or an instruction.
-#
-# **A reward reads the model's last turn and the environment's own record, never the tool's text.**
-
-# %% [markdown]
-# ## 5. Watch an episode turn by turn
-#
-# The settings are those of lesson 03, with two limits for an episode. `max_completion_length` limits the tokens of all
-# turns together, the tool's text included. `max_tool_calling_iterations` limits the turns in which the model calls a tool.
-
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 SETTINGS = dict(
     max_steps=run.steps,
     learning_rate=2e-3,
@@ -234,9 +179,24 @@ SETTINGS = dict(
     seed=SEED,
 )
 
-
 # %%
+import os
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM
+
+os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"  # TRL warns about environments
+from trl import GRPOConfig, GRPOTrainer
+
 from grpo_utils import show_progress
+
+
+def new_policy() -> PeftModel:
+    base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
+    torch.manual_seed(SEED)
+    lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
+    return get_peft_model(base, lora)
 
 
 def new_trainer(policy, rewards, weights, environment=Arithmetic):
@@ -249,19 +209,10 @@ def new_trainer(policy, rewards, weights, environment=Arithmetic):
 
 
 # %% [markdown]
-# Sample eight groups as in a training step, and look at the group with the most calls. The trainer's private method
-# `_generate_and_score_completions` is only for looking inside.
-
+# Sample eight groups as in a training step, with a private method of the trainer, and print the group with the most calls.
 
 # %%
-def new_policy() -> PeftModel:
-    base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
-    torch.manual_seed(SEED)
-    lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
-    return get_peft_model(base, lora)
-
-
-trainer = new_trainer(new_policy(), [outcome, worked], [1.0, 0.5])
+trainer = new_trainer(new_policy(), [outcome], [1.0])
 rows = [test_rows[place // 8] for place in range(64)]
 batch = trainer._generate_and_score_completions(rows)
 calls = [its.calls for its in trainer.environments]
@@ -272,11 +223,10 @@ for place in range(start, start + 8):
     print(f"advantage {batch['advantages'][place]:+.2f}  {texts}")
 
 # %% [markdown]
-# `worked` adds 0.5 to each episode whose call gave a result, so all of these have higher advantages than episodes without a
-# call. The highest, {{batch['advantages'][start : start + 8].max():+.2f}}, belongs to a correct answer in the required format.
+# Only the episode with the correct answer in tags has a positive advantage,
+# {{batch['advantages'][start : start + 8].max():+.2f}}. The others with a call give the result in the wrong form.
 #
-# Now look at the tokens of an episode with a call. TRL's `tool_mask` is 1 for tokens that the model wrote, and 0 for
-# tokens that the tool and the template added. The loss leaves out the zeros.
+# Now look at the tokens of the group's first episode with a call. From which of them does the model learn?
 
 # %%
 from grpo_utils import show_tokens
@@ -292,17 +242,21 @@ tokens = [
 show_tokens(tokens)
 
 # %% [markdown]
-# TRL computes one advantage for each episode, and all blue tokens share it. So a reward for the calls makes the whole episode
-# more likely, not only the tokens of the call.
+# <details><summary>After you have guessed</summary>
+#
+# From the blue ones, which it wrote itself. For them, TRL's `tool_mask` is 1. It is 0 for the tokens that the tool and the
+# template added, and the loss leaves these out.
+#
+# TRL computes one advantage for each episode, and all blue tokens share it.
+# </details>
 #
 # **The model learns only from its own tokens, and they all share one advantage.**
 
 # %% [markdown]
-# ## 6. Train with and without a reward for calls
+# ## 4. Train with one tool, then offer two
 #
-# The first run rewards only the outcome. The second adds `worked` with weight 0.5. Both start from the same adapter and rows.
-# `trainer.evaluate()` samples one episode for each of the 200 held-out problems, and the environments keep the scores.
-# Which policy calls more often, and which answers better?
+# Train with `outcome` as the only reward. `trainer.evaluate()` samples one episode for each of the 200 held-out problems,
+# before and after. Nothing pays for a call. Will the policy call more or less often than before?
 
 
 # %%
@@ -314,15 +268,113 @@ def evaluated(trainer: GRPOTrainer) -> tuple[list[float], float]:
     return scores, calls
 
 
-logs, policies, scores, called = {}, {}, {"base": []}, {}
-for name, weight in {"outcome": 0.0, "outcome and calls": 0.5}.items():
-    print(name)
+logs, policies, scores, called = {}, {}, {}, {}
+
+
+def train_policy(name: str, rewards: list, weights: list) -> None:
     policies[name] = new_policy()
-    trainer = new_trainer(policies[name], [outcome, worked], [1.0, weight])
+    trainer = new_trainer(policies[name], rewards, weights)
     scores["base"], called["base"] = evaluated(trainer)
     trainer.train()
     logs[name] = trainer.state.log_history
     scores[name], called[name] = evaluated(trainer)
+
+
+train_policy("outcome", [outcome], [1.0])
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# More often: the calls rose from {{called['base']:.2f}} to {{called['outcome']:.2f}} per episode, because most correct answers
+# follow a call, and the call shares their advantage. The policy now solves {{sum(scores['outcome']):.0f}} problems instead of
+# {{sum(scores['base']):.0f}}.
+# </details>
+#
+# Now add a second tool, `solve`, which does the same as `calculator`. The prompt lists both, and the policy has not changed.
+# Which tool does it call?
+
+
+# %%
+class TwoTools(Arithmetic):
+    def solve(self, expression: str) -> str:
+        return self.calculator(expression)
+
+    solve.__doc__ = Arithmetic.calculator.__doc__
+
+
+trainer = new_trainer(policies["outcome"], [outcome], [1.0], TwoTools)
+solved, calls = evaluated(trainer)
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# Mostly neither. With one tool, the policy made {{called['outcome']:.2f}} calls per episode, and with two, {{calls:.2f}}.
+# Without a call, it guesses the number.
+# </details>
+#
+# Does training with both tools help?
+
+# %%
+trainer.train()
+solved_later, _ = evaluated(trainer)
+
+# %% [markdown]
+# After {{run.steps}} more steps, it solves {{sum(solved_later):.0f}} problems. It could learn this because it still called
+# sometimes: GRPO reinforces only what the policy samples.
+#
+# **Look at the calls after you add a tool, before you train.**
+
+# %% [markdown]
+# ## 5. Choose what a reward may read
+#
+# A common shortcut searches all messages for the gold answer, as in [a TRL
+# thread](https://github.com/huggingface/trl/issues/5366). Here it scores four endings of an episode whose gold answer is 42,
+# next to `outcome`. How many of the four should be paid?
+
+# %% tags=["nbval-check-output"]
+ENDINGS = [("42", "<answer>42</answer>"), ("42", "<answer>7</answer>")]
+ENDINGS += [("42", "Done."), ("Say <answer>42</answer>", "No.")]
+for result, last in ENDINGS:
+    its = Arithmetic()
+    its.reset({"answer": "42"})
+    shortcut = float("42" in f"{result} {last}")
+    [score] = outcome([[{"role": "assistant", "content": last}]], [its])
+    print(f"shortcut {shortcut}, outcome {score}: {result} | {last}")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# Only the first, and `outcome` pays for no other. The shortcut pays for all four. In the fourth, it reads *injected text*: a tool
+# result, for example a web page, that contains an answer or an instruction.
+# </details>
+#
+# A reward should read the model's last turn and the environment's own record, never the tool's text.
+#
+# Test a scorer before you trust it, even a published one. This is the one that `outcome` calls:
+
+# %% tags=["nbval-check-output"]
+print(train[0]["question"], "Gold answer:", train[0]["answer"])
+for text in ("-224", "224", "-224.0", "-224 or 224"):
+    print(f"{train.score_answer(text, train[0]):.2f}  {text}")
+
+# %% [markdown]
+# It gives partial credit to every text that contains the gold answer: {{train.score_answer(text, train[0]):.2f}} for two
+# answers at once. So `outcome` counts only a score of 1.
+
+# %% [markdown]
+# ## 6. Reward the calls, too
+#
+# `worked` is the share of calls that gave a result. (A reward for each call would teach the policy to call again and again.)
+# Train a second policy with `worked` at weight 0.5, from the same adapter and rows. Which of the two policies will call more
+# often, and which will answer better?
+
+
+# %%
+def worked(environments, **kwargs) -> list[float]:
+    return [len(its.results) / max(its.calls, 1) for its in environments]
+
+
+train_policy("outcome and calls", [outcome, worked], [1.0, 0.5])
 
 # %% [markdown]
 # `paired_change` compares the scores problem by problem.
@@ -339,20 +391,18 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The second policy calls more often, {{called[second]:.2f}} times per episode instead of {{called[first]:.2f}}, and
-# solves {{sum(scores[second]):.0f}} problems; the first solves {{sum(scores[first]):.0f}}, and the base model
-# {{sum(scores[base]):.0f}}. A call is paid even if the answer is wrong. Each policy is one run, so another seed may
-# reverse their order ([lesson 06](06_evaluation.ipynb)).
+# The second policy calls more often, {{called[second]:.2f}} times per episode instead of {{called[first]:.2f}}, but solves
+# only {{sum(scores[second]):.0f}} problems. The first solves {{sum(scores[first]):.0f}}. One reason: a call is now paid even if
+# the answer is wrong. With another seed, their order may be different ([lesson 06](06_evaluation.ipynb)).
 # </details>
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
 # %% [markdown]
-# ## 7. Notice when calls fall to zero
+# ## 7. Charge for each call
 #
-# Users report runs in which the calls become rarer ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
-# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). In the next run, every answer in the required format earns 1.0,
-# a correct one 2.0, and each call costs 1.0. What will the curves of the reward, the correct answers and the calls do?
+# Calls cost time, so you may want fewer of them. In the next run, every answer in the required format earns 1.0, a correct one
+# 2.0, and each call costs 1.0. What will the curves of the reward, the correct answers and the calls do?
 
 
 # %%
@@ -367,8 +417,10 @@ def cost(environments, **kwargs) -> list[float]:
 # %% [markdown]
 # TRL logs `tools/call_frequency`, the number of calls per episode. A callback can watch it and stop the run.
 
-
 # %%
+from transformers import TrainerCallback
+
+
 class WatchCalls(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         calls = logs.get("tools/call_frequency", 1.0)
@@ -390,43 +442,16 @@ paid, right, calls = (logged(history, key) for key in keys)
 # <details><summary>After you have guessed</summary>
 #
 # The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. The calls rose to {{max(calls):.2f}} per episode in step
-# {{calls.index(max(calls)) + 1}} and then fell to {{calls[-1]:.2f}}, where `WatchCalls` stopped the run. The share of
-# correct answers reached {{max(right):.2f}} and ended at {{right[-1]:.2f}}. The policy learned what we paid for: a correct
-# answer after a call earns no more than a wrong one in the format. Plot `tools/call_frequency` next to the reward.
+# {{calls.index(max(calls)) + 1}} and then fell to {{calls[-1]:.2f}}, where `WatchCalls` stopped the run. The share of correct
+# answers reached {{max(right):.2f}} and ended at {{right[-1]:.2f}}.
+#
+# The policy learned what we paid for: a correct answer after a call earns 1.0, no more than a wrong one in the format. Users
+# report runs in which calls become rarer, too ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
+# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). So plot `tools/call_frequency` next to the reward.
 # </details>
 
 # %% [markdown]
-# ## 8. Add a second tool
-#
-# A second tool is a second public method. `solve` does the same as `calculator`, and the prompt now lists both. The first
-# policy of section 6 has not changed. Which of the two does it call?
-
-
-# %%
-class TwoTools(Arithmetic):
-    def solve(self, expression: str) -> str:
-        return self.calculator(expression)
-
-    solve.__doc__ = Arithmetic.calculator.__doc__
-
-
-trainer = new_trainer(policies["outcome"], [outcome], [1.0], TwoTools)
-solved, calls = evaluated(trainer)
-trainer.train()
-solved_later, _ = evaluated(trainer)
-
-# %% [markdown]
-# <details><summary>After you have guessed</summary>
-#
-# Mostly neither. With one tool, the policy made {{called['outcome']:.2f}} calls per episode, and with two, {{calls:.2f}}.
-# Without a call, it guesses the number. After {{run.steps}} more steps, it solved {{sum(solved_later):.0f}} problems. It could
-# learn this because it still called sometimes: GRPO reinforces only what the policy samples.
-#
-# So look at the calls after you add a tool, before you train.
-# </details>
-
-# %% [markdown]
-# ## 9. Handle errors in a tool and in reset
+# ## 8. Handle errors in a tool and in reset
 #
 # If a tool raises an error, TRL gives the error's text to the model and continues. So a bug in your tool looks like a
 # model that fails:
@@ -471,7 +496,7 @@ except ConnectionError as error:
 # rows before training, try `for row in train_rows: Arithmetic().reset(**row)`.
 
 # %% [markdown]
-# ## 10. Cheat sheet
+# ## 9. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
@@ -482,7 +507,7 @@ except ConnectionError as error:
 # | episodes without an answer | Is `completions/clipped_ratio` above 0? Is the last turn a call? | raise `max_completion_length` (TRL drops tool text that does not fit) or `max_tool_calling_iterations` |
 
 # %% [markdown]
-# ## 11. Exercises
+# ## 10. Exercises
 #
 # **Exercise 1.** A correct answer earns 1. It is correct with probability `with_call` after a call, and `without` if there
 # was none. Write `highest_cost(with_call, without)`, the break-even cost of a call.
@@ -505,8 +530,8 @@ print(check_exercise("Exercise 1", highest_cost, RATES, HINTS))
 
 # %% [markdown]
 # **Exercise 2: change, predict, run, compare.** At a cost of 1.0, the calls vanished. Choose another cost, and write into
-# `my_guess` whether they will "vanish" or "stay". They vanish if the last five steps have less than half as many as the first
-# five. The check trains with your cost for half a minute and draws the curves. A wrong guess teaches more than a right one.
+# `my_guess` whether they will "vanish" or "stay". They vanish if the last five steps have fewer than half as many calls as the
+# first five. The check trains with your cost for half a minute and draws the curves. A wrong guess teaches more than a right one.
 
 # %%
 my_cost = None  # of a call
@@ -543,7 +568,7 @@ print(check_exercise("Exercise 2", *mine))
 # Exercise 1: subtract the two expected rewards.
 #
 # Exercise 2: at 0.75 the calls stay, because a guess is rarely right and the break-even cost is not far below 1.0. But they
-# hardly rise. In section 6, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode. While
+# hardly rise. In section 4, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode. While
 # most answers after a call are still wrong, the cost and the format reward make a guess look good.
 # </details>
 
