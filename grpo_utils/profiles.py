@@ -87,9 +87,9 @@ class Profile:
 CPU = Profile(
     name="cpu",
     hardware="any CPU, 2 cores, 3 GB of free memory",
-    why="a tiny model and short problems train in about a minute",
+    why="a tiny model and short problems train in one to two minutes",
     evidence="measured on every commit",
-    expected="about a minute on two cores (measured)",
+    expected="1 to 4 minutes on two cores (measured)",
     models={"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"},
     dataset="addition",
     dtype="float32",

@@ -90,18 +90,18 @@ diagram("advantages")
 # advantages are 0. Such a group teaches nothing, whether all its answers are wrong or all are correct. A group that is not
 # tied is *informative*.
 #
-# Eight calls do all of this. Sections 1 to 8 make one each:
+# Eight calls do all of this. Sections 1 to 8 explain one each:
 #
 # | | call | what it does |
 # |---|---|---|
 # | 1 | `FastLanguageModel.from_pretrained` | loads the model in 4 bits |
 # | 2 | `FastLanguageModel.get_peft_model` | adds the part that learns |
 # | 3 | `load_rows` | returns prompts and correct answers |
-# | 4 | your own `reward` | scores completions |
+# | 4 | `reward` | scores completions; you write it |
 # | 5 | `GRPOConfig` | holds all settings |
 # | 6 | `generate_samples` | shows whether there is anything to learn |
 # | 7 | `GRPOTrainer` | trains |
-# | 8 | `evaluate`, `save_pretrained` | compares, and saves the model |
+# | 8 | `evaluate` | measures, before and after training |
 #
 # Import Unsloth before the other libraries: on a GPU, it replaces parts of `transformers` and TRL with faster ones.
 
@@ -167,8 +167,7 @@ else:  # the same two calls with transformers and PEFT
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# `trainable params` counts the numbers in all matrices A and B. The 4-bit base never changes. (With
-# `BACKEND="transformers"`, `load_policy` makes the same two calls with `transformers` and PEFT.)
+# `trainable params` counts the numbers in all matrices A and B. The 4-bit base never changes.
 #
 # ## 3. Load the dataset
 #
@@ -198,8 +197,8 @@ train_rows[0]
 #
 # ## 4. Write the rewards
 #
-# A reward is a function. It takes a list of completions and, by name, the columns of the dataset. It returns one score for
-# each completion:
+# A reward is a function. It takes a list of completions and, by name, the columns of the dataset. It returns one score
+# per completion:
 #
 # ```python
 # def reward(completions, answer, **kwargs):
@@ -208,9 +207,9 @@ train_rows[0]
 #     return [float(f"<answer>{gold}</answer>" in text) for text, gold in pairs]
 # ```
 #
-# This reward pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers, so this lesson uses three
-# reward functions of the course that are tested against such tricks. ([Lesson 02](02_rewards.ipynb) attacks rewards.) TRL
-# multiplies each score by its function's weight and adds them up:
+# This reward pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers. So this lesson
+# uses three reward functions of the course that resist such tricks ([lesson 02](02_rewards.ipynb)). TRL multiplies each
+# score by its function's weight and adds them up:
 #
 # | weight | reward | pays |
 # |---|---|---|
@@ -254,9 +253,9 @@ for *each, total, text in zip(*scores, weighted_sum(scores, weights), TEXTS):
 #
 # ## 5. Choose the settings
 #
-# `GRPOConfig` holds all settings. `per_device_train_batch_size` counts **completions**, not prompts. The *learning rate* is
-# how far one step moves the weights. A LoRA adapter needs a higher learning rate than training all weights, often ten times
-# as high.
+# `GRPOConfig` holds all settings. `per_device_train_batch_size` counts completions, not prompts. The *learning rate* is
+# how far one step moves the weights. A LoRA adapter needs a higher one than training all weights does, often ten times as
+# high.
 
 # %% tags=["gpu-path"]
 from grpo_utils import other_arguments
@@ -288,16 +287,16 @@ print(f"{config.max_steps} steps, {per_step} completions in each step")
 print(f"{per_step // config.num_generations} groups in each step")
 
 # %% [markdown]
-# `gradient_accumulation_steps` is the number of such batches in a step. If memory is short, raise it and lower the batch.
+# `gradient_accumulation_steps` is the number of batches in a step. If memory is short, raise it and lower the batch size.
 #
-# `other_arguments` adds the rest, such as the optimizer and the number format. On a GPU, Unsloth changes many defaults; these
-# arguments keep TRL's, so a run has the same settings with and without Unsloth. [Settings](../docs/settings.md) explains
-# which are worth changing, one at a time.
+# `other_arguments` adds the rest, such as the optimizer and the number format. On a GPU, Unsloth changes many defaults. These
+# arguments keep TRL's, so a run has the same settings with and without Unsloth. [Settings](../docs/settings.md) says which
+# are worth changing.
 #
 # ## 6. Look before you train
 #
-# A run can work only if some groups are informative. `generate_samples` lets the policy write a group of completions for each
-# prompt. Use eight training prompts:
+# A run can work only if some groups are informative. `generate_samples` samples a group of completions for each prompt.
+# Use eight training prompts:
 
 # %%
 from grpo_utils import generate_samples
@@ -329,8 +328,8 @@ print(f"informative groups:                    {informative} of 8")
 print(f"groups with correct and wrong answers: {mixed} of 8")
 
 # %% [markdown]
-# {{informative}} of 8 groups are informative. In {{mixed}} of them, some answers are correct and others are wrong, so they
-# can teach what is correct. Groups that differ only in format cannot.
+# {{informative}} of 8 groups are informative. In {{mixed}} of them, some answers are correct and others are wrong, so these
+# groups can teach which answers are correct. Groups that differ only in format cannot.
 #
 # The next cell shows the group with the most different rewards, as GRPO sees it. **Guess first:** does a wrong answer in the
 # right format become more likely, or less?
@@ -348,8 +347,8 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# More likely, in this group. The wrong answer in the correct format earns 1. This is above the group's mean of
-# {{scored.mean():.2f}}, so its advantage is positive: this group also teaches the format. The correct answer in the correct
+# More likely, in this group. The wrong answer in the correct format earns 1, which is above the group's mean of
+# {{scored.mean():.2f}}. So its advantage is positive: this group also teaches the format. The correct answer in the correct
 # format earns 3 and gains much more. Once a group has enough correct answers, its mean is above 1, and wrong answers become
 # less likely.
 # </details>
@@ -364,12 +363,12 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # | all cut off before the answer | raise `max_completion_length` |
 # | nearly the same text | set `temperature=1.0` |
 #
-# In your own project, [`pilot`](../grpo_check/docs/checks.md#pilot) samples more groups and names the cause.
+# In your own project, [`pilot`](../grpo_check/docs/checks.md#pilot) samples groups and names the cause for you.
 #
 # **Start a run only if some groups are informative.**
 #
-# Now evaluate the base model, so that you can compare it with the trained one later. `evaluate` generates two answers for
-# each held-out prompt: one *sampled*, as in training, and one *greedy*, always taking the most likely token. *Strict
+# Now evaluate the base model, to compare it with the trained one later. `evaluate` generates two answers to each held-out
+# prompt. One is *sampled*, as in training; the other is *greedy*, which always takes the most likely token. *Strict
 # accuracy* counts answers that are correct and correctly formatted.
 
 # %%
@@ -382,9 +381,9 @@ print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
 print(f"a greedy answer:          {before.greedy[1]}")
 
 # %% [markdown]
-# The parentheses contain a *95% interval*. {{before.n}} prompts measure a rate only roughly, and about 95 of 100 such
-# intervals contain the true rate. The most likely answer (`{{before.greedy[1]}}`) lacks the format, so greedy accuracy is
-# {{before.greedy_accuracy.value:.2f}}.
+# The parentheses contain a *95% interval*: {{before.n}} prompts measure a rate only roughly, and about 95 of 100 such
+# intervals contain the true rate. Greedy accuracy is {{before.greedy_accuracy.value:.2f}}, because the most likely answer
+# (`{{before.greedy[1]}}`) lacks the format.
 #
 # ## 7. Train
 #
@@ -409,11 +408,13 @@ for weight in policy.parameters():
         weight.data = weight.data.float()
 
 # %% [markdown]
-# The progress bar shows the mean reward, the share of correct answers (`correct`), and the share of tied groups (`tied`) of the latest step. On a GPU, Unsloth compiles the model in the first step, so the bar stays at 0 for some minutes. If the bar then shows `tied=1.00` for several steps, stop, and use the table of section 6.
+# The progress bar shows three numbers of the latest step: the mean reward, the share of correct answers (`correct`) and the
+# share of tied groups (`tied`). If it starts with `tied=1.00` for several steps, stop, and use the table of section 6. On a
+# GPU, Unsloth compiles the model in the first step, so the bar stays at 0 for some minutes.
 #
 # A *callback* runs at every step. `HealthCallback` stops a run that cannot recover ([lesson 04](04_reading_a_run.ipynb)).
-# `TimeLimit` ends training after `MINUTES`, so that the evaluation and the merge still run. Save the adapter at once, before
-# anything else can fail: `save_adapter` calls `policy.save_pretrained` and records the base model's name.
+# `TimeLimit` ends training after `MINUTES`, so that there is time left to evaluate and merge. Save the adapter at once,
+# before anything else can fail: `save_adapter` calls `policy.save_pretrained` and records the base model's name.
 
 # %%
 from grpo_check import HealthCallback
@@ -427,13 +428,17 @@ trainer.train(resume_from_checkpoint=run.checkpoint)  # None: a new run
 saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 
 # %% [markdown]
-# `trainer.state.log_history` has about thirty numbers for each step. Read these four, and plot two rewards:
+# `trainer.state.log_history` has about thirty numbers for each step. Print four of them, and plot two rewards:
 
 # %%
+from statistics import fmean
+
 from grpo_utils import logged, reward_curve, show
 
 history = trainer.state.log_history
-KEYS = ["loss", "reward", "frac_reward_zero_std", "completions/mean_length"]
+loss = logged(history, "loss")
+print(f"loss: from {min(loss):.2f} to {max(loss):.2f} in all steps\n")
+KEYS = ["reward", "frac_reward_zero_std", "completions/mean_length"]
 curves = {key: logged(history, key) for key in KEYS}
 print(f"{'':26}{'first step':>12}{'last step':>12}")
 for key, values in curves.items():
@@ -451,15 +456,17 @@ show(
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The **`loss`** stays near 0, because each group's advantages sum to 0. (It is not exactly 0, because completions differ in
-# length.) It does not measure progress. Most of us look at the loss first; here it is the number to ignore. Read the others:
+# The `loss` stays near 0, between {{min(loss):.2f}} and {{max(loss):.2f}}, because each group's advantages sum to 0. (In the
+# first steps it is a little below 0: completions in the format are longer, and the loss averages over tokens.) Most of us
+# look at the loss first; here it is the number to ignore. Read the others:
 #
-# - **`reward`** is the weighted sum, averaged over all completions of a step. It rose from {{curves["reward"][0]:.2f}} to
+# - `reward` is the weighted sum, averaged over all completions of a step. It rose from {{curves["reward"][0]:.2f}} to
 #   {{curves["reward"][-1]:.2f}}; the maximum is 3.
-# - **`frac_reward_zero_std`** is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
+# - `frac_reward_zero_std` is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
 #   {{curves["frac_reward_zero_std"][-1]:.2f}}, because in most groups, all completions are now correct. If the reward were
-#   near 0, all would be wrong.
-# - **`completions/mean_length`** counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
+#   near 0, all would be wrong. (The line `health` says {{fmean(curves["frac_reward_zero_std"][-5:]):.0%}}, the mean of the
+#   last five steps.)
+# - `completions/mean_length` counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 # </details>
 #
@@ -479,7 +486,7 @@ for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
     print(f"  after:  {new[:100]!r}")
 
 # %% [markdown]
-# `report_run` compares all prompts, and writes every number and setting to `report.json`.
+# `report_run` compares the results on all prompts, and writes every number and setting to `report.json`.
 
 # %%
 from grpo_utils import report_run
@@ -489,18 +496,18 @@ report_run(run, trainer, before, after, decoding, stopped=limit.note)
 # %% [markdown]
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of this gain is the format:
 # before training, {{before.n - sum(before.formed)}} answers lacked it, and {{sum(before.formed) - sum(before.right)}} had it
-# but were wrong. Most of it is free: in a separate measurement with these settings, 149 of 200
-# untrained answers already ended with the correct number. So always say what you count.
+# but were wrong. In a separate measurement with these settings, 149 of 200 untrained answers already ended with the correct
+# number. So always say what you count.
 #
 # The second table counts only answers that have the format, and separates additions with a *carry* (`15+27`)
 # from those without (`15+22`). It cannot show whether the policy adds better, because the formatted answers before and after
 # belong to different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #
-# The last line is a *paired test* (McNemar's), which compares each prompt before and after. `p` is the probability of a
-# change at least this large if training had no effect. Claim a change only if `p` is below 0.05.
+# The sentence below the tables reports a *paired test* (McNemar's), which compares each prompt before and after. `p` is the
+# probability of a change at least this large if training had no effect. Claim a change only if `p` is below 0.05.
 #
-# To save a model that plain `transformers` loads, *merge*: add the adapter to the weights. For this, load the base again,
-# but **unquantized**, because 4-bit weights would round the small updates away.
+# To save a model that plain `transformers` loads, *merge*: add the adapter to the weights of the base. First load the base
+# again, this time unquantized, because 4-bit weights would round the small updates away.
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=dtype)
@@ -545,7 +552,7 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 # | `reward` | test it on texts that you write |
 # | `GRPOConfig` | the batch size counts completions; change one setting at a time |
 # | `generate_samples` | are some groups informative? If not, do not train |
-# | `train` | read rewards and tied groups, not the loss; save the adapter at once |
+# | `GRPOTrainer` | read rewards and tied groups, not the loss; save the adapter at once |
 # | `evaluate` | the same prompts and decoding before and after, and again for the merged model |
 #
 # ## 10. Exercises
@@ -573,11 +580,11 @@ HINTS += [(0, "Rewards that are all equal tie, even if they are all 0.")]
 print(check_exercise("Exercise 1", tied_share, BATCHES, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Change, predict, run, compare. Multiply all reward weights by 10: a correct answer in the correct format
+# **Exercise 2: change, predict, run, compare.** Multiply all reward weights by 10: a correct answer in the correct format
 # now earns 30, and a wrong one 10. Will the policy learn *faster*, *as fast* or *slower*?
 #
-# Write your prediction into the second cell below. Then train twice with `train_again`, which takes 15 steps: with the old
-# weights, and with the new ones. (Together, the two runs take about a minute on a CPU, and longer on a GPU.)
+# Write your prediction into the second cell below. Then call `train_again`, which trains for 15 steps, with the old weights
+# and with the new ones. (Together, the two runs take about a minute on a CPU, and longer on a GPU.)
 
 
 # %%
@@ -612,8 +619,6 @@ old_log = []  # train_again([2.0, 0.5, 0.5])
 new_log = []  # the same call, with ten times the weights
 
 # %% tags=["nbval-check-output"]
-from statistics import fmean
-
 SHARE = "rewards/correctness_reward/mean"
 
 
@@ -664,8 +669,8 @@ print(check_exercise("Exercise 1, solution", tied_solution, BATCHES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: as fast. The standard deviation of each group is ten times as large, too, and each advantage is divided by it.
-# So only the proportion of the weights matters.
+# Exercise 2: as fast. Each advantage is divided by the standard deviation of its group, which is ten times as large, too. So
+# only the proportion of the weights matters.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

@@ -2,10 +2,10 @@
 # # 05 · A real model
 #
 # SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON, and {{sum(few_shot)}} with three examples
-# in its prompt. After {{STEPS}} steps of GRPO it needs no examples, and gets 187 right.
+# in its prompt. After {{STEPS}} steps of GRPO it needs no examples, and gets {{sum(after["greedy"])}} right.
 #
-# **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the 70 steps does the first correct one
-# come, and what can the model learn from until then?
+# **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the {{STEPS}} steps does the
+# first correct one come?
 #
 # You will be able to train a real language model with GRPO, and compare its gain with what a few examples give for
 # free.
@@ -35,8 +35,8 @@
 # and choose *Accelerator > GPU T4 x2*.
 #
 # Numbers in the text come from the stored run (seed 0) on two CPU cores with fast bf16. Yours will differ with other seeds
-# and machines. On a GPU, Unsloth logs no entropy. On a T4, read *32 bits* for *16 bits*. Without a GPU, Unsloth prints that
-# it supports SFTTrainer; GRPO works too.
+# and machines. On a GPU, Unsloth logs no entropy. On a T4, read *32 bits* for *16 bits*. Without a GPU, Unsloth prints
+# that it supports SFTTrainer, but GRPO works, too.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true}
@@ -54,9 +54,8 @@ SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/lesson05"  # merged model
 
 # %% [markdown]
-# `setup_real` fetches the model once, and chooses the machine and the number format: the GPU if there is one, and 16-bit
-# arithmetic (*bf16*) where it is fast. A T4 has no bf16, so the lesson computes in 32 bits there. A CPU without fast bf16
-# also computes in 32 bits, and then training takes three to six times as long.
+# `setup_real` fetches the model once, and picks the GPU if there is one. It computes in 16 bits (*bf16*) where that is fast,
+# and otherwise, as on a T4, in 32 bits. On a CPU without fast bf16, training takes three to six times as long.
 
 # %%
 from statistics import fmean
@@ -68,8 +67,8 @@ run = setup_real(PROFILE, MODEL, BASE_BITS, OUTPUT_DIR)
 # %% [markdown]
 # ## 2. Choose a task whose form the model already writes
 #
-# The task is to turn an order in words into JSON. `orders` fills names, cities and items into sentence patterns. Held-out
-# rows, never trained on, share none of these words with training rows. Every second held-out row uses a pattern that training never shows.
+# The task is to turn an order in words into JSON. `orders` fills names, cities and items into sentence patterns. *Held-out*
+# rows are never trained on, and share none of these words with training rows. Half of them also use new patterns.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows
@@ -80,11 +79,11 @@ print(train_rows[0]["prompt"][-1]["content"], "\n")
 print(train_rows[0]["answer"])
 
 # %% [markdown]
-# We chose this task by looking at samples. SmolLM2 already writes JSON in some of them, so a reward has something to
-# reinforce. In 128 samples, it never wrote the `<answer>` tags of the other lessons. Tiny models that never sampled a form
-# [did not learn it](../docs/results.md#how-often-the-pilot-is-right).
+# We chose this form by looking at samples. SmolLM2 writes JSON in some of them, so a reward has something to reinforce. It
+# wrote the `<answer>` tags of the other lessons in none of 128 samples, and tiny models that never sampled a form [did not
+# learn it](../docs/results.md#how-often-the-pilot-is-right).
 #
-# Copying a word looks easy, but a model copies tokens. Inside a sentence, a word follows a space; in JSON it follows a
+# Copying a word looks easy, but a model copies tokens. In a sentence, a word follows a space; in JSON, it follows a
 # quotation mark. Many words are split into different tokens in these two places:
 
 # %%
@@ -100,15 +99,15 @@ for word in ("keys", "books", "forks", "baskets"):
 
 # %% [markdown]
 # (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`, so it has to know how the
-# word is spelled. All names, cities and items of this task are split into the same tokens in both places. Section 8 tries
-# two words that are not, `forks` and `Milan`.
+# word is spelled. The task uses only words with the same tokens in both places. Section 8 tries two others, `forks` and
+# `Milan`.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
 # ## 3. Write the rewards
 #
-# An answer is correct if the whole text is the expected JSON object (the *gold answer*). Key order and spaces between values
-# do not matter, and 8.00 counts as 8. Case and spaces inside a value do matter.
+# An answer is correct if the whole text is the expected JSON object, the *gold answer*. The order of keys and the spaces
+# between values do not matter, and 8.00 counts as 8. Case and spaces inside a value matter.
 
 # %%
 import json
@@ -138,8 +137,9 @@ def correctness_reward(completions, answer, **kwargs):
 
 
 # %% [markdown]
-# Before training, this reward is almost always 0, and equal rewards teach nothing. Three rewards give *partial credit* for
-# what has to come first: the correct values, the correct keys, and nothing around the object.
+# Before training, this reward is almost always 0, and equal rewards teach nothing. What would you pay for until the first
+# correct answer? We give *partial credit* for three things: the correct values, the correct keys, and nothing around the
+# object.
 
 
 # %%
@@ -179,7 +179,7 @@ REWARDS = {
 }
 
 # %% [markdown]
-# Test the rewards on completions that you write by hand, from worst to best:
+# Test the rewards on completions written by hand, from worst to best:
 
 # %% tags=["nbval-check-output"]
 gold = test_rows[0]["answer"]
@@ -198,7 +198,7 @@ for name, text in WRITTEN.items():
 
 # %% [markdown]
 # Each step toward the correct answer earns more than the one before, and a correct answer with nothing around it earns far
-# more. We added two of the rewards after runs without them went wrong. (These were single runs.)
+# more. We added two of these rewards after (single) runs without them went wrong:
 #
 # - Without `alone_reward`, the policy kept adding invented text, because ending the answer earned nothing until the whole
 #   object was correct.
@@ -207,8 +207,7 @@ for name, text in WRITTEN.items():
 #
 # ## 4. Look before you train
 #
-# Load the policy as in lesson 03. The base model stays frozen, and a LoRA adapter, a pair of small matrices next to every linear
-# layer, learns.
+# Load the policy as in lesson 03: the base model stays frozen, and a LoRA adapter learns.
 
 # %%
 import torch
@@ -245,14 +244,9 @@ policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# GRPO learns only from what the policy samples, so look at samples first. For 16 prompts with 4 samples each, the next cell
-# prints:
-#
-# - `object`: the share of samples that contain a JSON object
-# - `alone`: the share of samples that contain nothing else
-# - `correct`: the number of correct samples, out of 64
-# - `fields`: the mean share of correct fields
-# - `groups differ`: the number of groups whose samples differ in this share
+# GRPO learns only from what the policy samples, so look at samples first. The next cell samples 16 groups of 4, and prints
+# the share of samples that contain a JSON object (`object`) and nothing else (`alone`), the mean share of correct fields,
+# the number of correct samples, and the number of groups whose samples differ in their share of correct fields.
 
 # %%
 from grpo_utils import generate_samples
@@ -282,11 +276,11 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
 # The *temperature* is how random sampling is. At 1, TRL's default, {{looks[1.0][0]:.0%}} of the samples contain an object; at
-# 0.4, {{looks[0.4][0]:.0%}} do. Of 64 samples at each temperature, {{looks[1.0][3]}} are correct at 1, {{looks[0.7][3]}} at 0.7
-# and {{looks[0.4][3]}} at 0.4. We train at 1. [We do not know](../docs/settings.md#temperature) which temperature trains best.
+# 0.4, {{looks[0.4][0]:.0%}} do. Of 64 samples each, {{looks[1.0][3]}} are correct at 1, {{looks[0.7][3]}} at 0.7 and
+# {{looks[0.4][3]}} at 0.4. We train at 1; [which temperature trains best](../docs/settings.md#temperature) is open.
 #
-# Lesson 03 loads its base model in 4 bits, to save memory. See what that does to this one. (On a CPU that is slow in bf16, the
-# cell does nothing.)
+# Lesson 03 loads its base model in 4 bits to save memory. What does that do to this one? (On a CPU that is slow in bf16, the
+# next cell does nothing.)
 
 # %%
 on_cpu = run.profile.name == "cpu"
@@ -298,11 +292,11 @@ if run.profile.dtype == "bfloat16" or not on_cpu:
 
 # %% [markdown]
 # At a temperature of 0.7, {{looks["4 bits"][1]:.0%}} of the samples in 4 bits contain only the object, compared with
-# {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (This package had already
-# rounded the weights to 4 bits once, so the comparison says little about other models.)
+# {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (The package's weights had
+# already been rounded to 4 bits once, so this says little about other models.)
 #
-# The next cell has all settings. Lesson 03 explains the sizes, weights and rate, and leaves the rest to
-# `other_arguments` ([Settings](../docs/settings.md) explains these):
+# These are all settings, including those that lesson 03 leaves to `other_arguments` ([explained
+# here](../docs/settings.md)):
 
 # %%
 SETTINGS = dict(
@@ -345,22 +339,16 @@ print(report)
 
 # %% [markdown]
 # {{report.figures.right.value:.0%}} of the completions are correct, so `correctness_reward` alone could teach almost nothing
-# at first. But in {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict
-# is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
+# at first. (In a run of 20 steps, it [changed nothing](../docs/results.md#the-checks-on-a-real-model).) But in
+# {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict is
+# `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
-# The first completion shows why the rewards start low. {{report.figures.truncated.value:.0%}} of the completions reach
-# the limit of {{TOKENS}} tokens. These take longest to sample, so `pilot` plans for more minutes than section 6 needed.
-#
-# <details><summary>Evidence</summary>
-#
-# In our runs with these settings in bf16, the first correct completion came between steps 8 and 17. At a rate of 5e-5, none
-# came in [25 steps](../docs/settings.md#what-transferred-to-a-real-model). With `correctness_reward` alone, 20 steps
-# [changed nothing](../docs/results.md#the-checks-on-a-real-model) (one seed).
-# </details>
+# `pilot` plans for more minutes than section 6 needed: now, {{report.figures.truncated.value:.0%}} of the completions reach
+# the limit of {{TOKENS}} tokens, and later ones are shorter.
 #
 # ## 5. Measure three things
 #
-# A rising reward can mean different things, and you can tell them apart only if you measure before training:
+# A rising reward can mean different things, and only measurements before and after training tell them apart:
 #
 # | measure | what it shows |
 # |---|---|
@@ -403,7 +391,7 @@ for name, scores in before.items():
 # {{fmean(before["greedy"]):.1%}} of its answers. Of {{8 * len(some_rows)}} samples,
 # {{round(8 * sum(before["sampled, some"]))}} are correct.
 #
-# Also measure what needs no training: put examples into the prompt. The next cell shows the untrained model three training rows
+# Also measure what needs no training: examples in the prompt. The next cell shows the untrained model three training rows
 # with their answers, as earlier turns of the chat:
 
 # %%
@@ -423,18 +411,18 @@ few_shot = [is_right(text, row) for text, row in zip(texts, test_rows)]
 print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 
 # %% [markdown]
-# With three examples in the prompt, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and
-# without them {{sum(before["greedy"])}}. So examples give most of the gain. They show more than the JSON form: a decoder that
-# forces the right keys, without examples, gets [0.02 on 400 prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). They
-# also show what belongs in each field, such as `whistles` and not `12 whistles`. Their price: every later prompt is about
-# five times as long, and somebody has to write them.
+# With three examples, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and without them
+# {{sum(before["greedy"])}}. So examples give most of the gain. They show more than the form, such as that `whistles` is an
+# item and `12 whistles` is not: a decoder that forces the right keys, without examples, gets [0.02 on 400
+# prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). Their price: somebody has to write them, and every
+# prompt becomes about five times as long.
 #
 # **Compare every gain from training with what a few examples in the prompt already give.**
 #
 # ## 6. Train
 #
-# A callback records the policy's greedy answers to two held-out prompts: at the start, after each quarter of the steps, and
-# at the end. On a GPU, Unsloth compiles the model in the first step, so the progress bar stays at 0 for some minutes.
+# A callback records the policy's greedy answers to two held-out prompts at the start and after each quarter of the steps. On
+# a GPU, Unsloth compiles the model in the first step, so the progress bar stays at 0 for some minutes.
 
 # %%
 shown = test_rows.select(range(2))
@@ -517,8 +505,8 @@ print(f"entropy, first and last five steps: {ends(entropy)}")
 print(f"seconds per step: {fmean(seconds):.0f}")
 
 # %% [markdown]
-# Each point is the mean of only {{4 * PROMPTS}} completions of {{PROMPTS}} prompts, so the curves jump. Compare the first
-# five steps with the last five:
+# Each point is the mean of only {{4 * PROMPTS}} completions, so the curves jump. Compare the first five steps with the last
+# five:
 #
 # - `alone_reward`, the share of completions that are one object and nothing else, rose {{ends(means["alone_reward"])}}.
 # - `fields_reward`, the share of correct fields, rose {{ends(means["fields_reward"])}}.
@@ -529,7 +517,9 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 # <details><summary>After you have guessed</summary>
 #
 # The first correct completion came at step {{first_right}}. Until then, only partial credit taught anything, and only where
-# it differed within a group: an answer with four correct fields earns more than one with three.
+# it differed within a group: an answer with four correct fields earns more than one with three. In our runs with these
+# settings in bf16, the first correct completion came between steps 8 and 17. At a learning rate of 5e-5, none came in [25
+# steps](../docs/settings.md#what-transferred-to-a-real-model).
 # </details>
 #
 # ## 8. Read transcripts
@@ -547,11 +537,10 @@ for place, row in enumerate(shown):
 # <details><summary>After you have guessed</summary>
 #
 # The keys. In the stored run, the second order has all keys after 18 steps, but a wrong item and a wrong quantity. It is
-# correct after 36. The first order is correct after 18 steps. After 36, its price is 8.00, which `parse_json` reads as 8.
+# correct after 36. The first order is correct after 18 steps. (After 36, its price is 8.00, which counts as 8.)
 # </details>
 #
-# The prompt asks for *one line* of JSON, and no reward checks that. From step 18 on, the answers shown here are on one line
-# anyway.
+# The prompt asks for *one line* of JSON, and no reward checks that. The trained answers shown here are on one line anyway.
 #
 # Now try an order with words that are split differently after a quotation mark (section 2):
 
@@ -565,15 +554,15 @@ print(answer)
 
 # %% [markdown]
 # Nora from Milan ordered `forks`. The policy wrote `{{first_object(answer).get("item")}}` and
-# `{{first_object(answer).get("city")}}`. If your data contain such words, check how often the model gets them wrong. We did
-# not test whether the split is the reason.
+# `{{first_object(answer).get("city")}}`. If your data contain such words, check how often the model gets them wrong. (One
+# answer does not show that the split is the reason.)
 #
 # **Read what the policy writes. A reward measures only what you thought to check.**
 #
 # ## 9. Say which kind of gain it is
 #
-# Compare the same prompts before and after, with a *paired test*. [Lesson 06](06_evaluation.ipynb) will explain it; a change
-# counts if `p` is below 0.05.
+# Compare the same prompts before and after, with a *paired test* ([lesson 06](06_evaluation.ipynb)). A change counts if `p`
+# is below 0.05.
 
 # %%
 from grpo_utils import paired_change
@@ -595,30 +584,30 @@ for kind in ("known sentence", "new sentence"):
 # %% [markdown]
 # The intervals are over prompts, for this one trained model. They say nothing about other seeds.
 #
-# Different kinds of gain look alike in the reward curve. You can tell some of them apart by which measures rise:
+# Different kinds of gain look alike in the reward curve. Which measures rise tells some of them apart:
 #
 # | rises, by the paired test | we call it |
 # |---|---|
-# | pass@8 and greedy | *new in eight tries*: the model finds what eight tries did not find before. Only many more tries could show a new skill ([lesson 15](15_controls.ipynb)) |
+# | pass@8 and greedy | *new in eight tries*: the model finds what eight tries did not find before ([lesson 15](15_controls.ipynb) tries more) |
 # | pass@8 alone, or with sampled | *more found in eight tries* |
 # | sampled and greedy | *sharpening*: the model is correct more often, but is not shown to find more |
 # | sampled alone | *less noise*: a user who decodes greedily gains nothing |
 # | greedy alone | *another most likely answer* |
 #
-# Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200 answers
-# were correct before training, and 187 are now. The untrained model with three examples in its prompt gets {{sum(few_shot)}}.
-# The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs no examples.
-# Compared with eight examples, which [were better than
+# Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200
+# answers were correct before training, and {{sum(after["greedy"])}} are now. The untrained model with three examples in its
+# prompt gets {{sum(few_shot)}}. The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained
+# model needs no examples. Compared with eight examples, which [were better than
 # three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
 #
 # Three limits remain:
 #
-# - It is new for this prompt. With three or eight examples, the untrained model finds 0.55 or 0.71 in eight tries
-#   ([the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
+# - The skill is new only for this prompt. With three or eight examples, the untrained model finds a correct answer in eight
+#   tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
-#   seed](../docs/results.md#a-real-model-on-a-cpu)). All three measures rose there too. But of the answers that describe one
-#   of the two people without an error, 46% named the correct person, and a guess names half. It learned to copy; that it
+#   seed](../docs/results.md#a-real-model-on-a-cpu)), and all three measures rose. But of the answers that describe one of
+#   the two people without an error, 46% named the correct person, and a guess names half. It learned to copy; that it
 #   learned to choose is not shown.
 #
 # Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
@@ -632,9 +621,9 @@ for kind in ("known sentence", "new sentence"):
 #
 # ## 10. Try a higher learning rate
 #
-# The *learning rate* is how far one step moves the weights. In most other lessons, the tiny model learns at 2e-3, ten times the
-# rate of this lesson. Train a second adapter
-# at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts. **Guess first:** will it learn faster?
+# The *learning rate* is how far one step moves the weights. The tiny model of the other lessons learns at 2e-3, ten times
+# the rate of this lesson. Train a second adapter at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts. **Guess
+# first:** will it learn faster?
 
 # %%
 policy_again, _ = new_policy()
@@ -668,14 +657,13 @@ print("greedy answer at 2e-3:", answer[:300])
 # Entropy fell before the reward did: at step 4 it is below 1, while entropy at 2e-4 is still above 2.
 # </details>
 #
-# Compare two or three rates for your model, with several seeds and in runs of full length. In 25 steps, 5e-5 taught SmolLM2
-# nothing, and 8e-4 learned faster than 2e-4 with each of [three
-# seeds](../docs/settings.md#what-transferred-to-a-real-model). Entropy was low at 8e-4, too, and its answers were good. So
-# read completions when three things come together: low entropy, many ties and a low reward.
+# Compare two or three rates for your model, with several seeds and in runs of full length. SmolLM2 learned faster at 8e-4
+# than at 2e-4 with each of [three seeds](../docs/settings.md#what-transferred-to-a-real-model), and its answers were good,
+# although entropy was low. So low entropy alone is no alarm. Together with many ties and a low reward, it is.
 #
 # ## 11. Merge, and use the model
 #
-# *Merge* the adapter: add it to the weights of the base, as in lesson 03. Then load the result as any user would:
+# *Merge* the adapter into the base, as in lesson 03. Then load the result as any user would:
 
 # %%
 from transformers import logging, pipeline
@@ -695,9 +683,9 @@ print(reply[0]["generated_text"][-1]["content"])
 print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 
 # %% [markdown]
-# The merged model needs neither PEFT nor Unsloth. One answer is not an evaluation: `make real` evaluates the merged model on
-# all held-out prompts. It trains the same task in about half an hour on two idle cores with fast bf16, and can be stopped
-# and resumed.
+# The merged model needs neither PEFT nor Unsloth. One answer is not an evaluation: `make real` trains the same task, and
+# evaluates the merged model on all held-out prompts. It takes about half an hour on two idle cores with fast bf16, and can
+# be stopped and resumed.
 #
 # ## 12. Before you try it with your own model
 #
@@ -706,12 +694,12 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - If a program can check the answers but nobody has written them, GRPO can be ahead. On [SQL
 #   queries](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it beat examples in the prompt and training on
 #   the model's own checked samples. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either method was ahead.
-# - If you only need valid JSON, do not train. Try examples in the prompt and a server that restricts the output to a
-#   schema.
-# - One seed shows that this works, not how reliably. The [results](../docs/results.md#a-real-model-on-a-cpu) have three.
-# - The task is easy. The model reads five facts in generated sentences and writes them down. It did not learn to reason.
-# - The numbers do not carry over to Qwen. Check its tokens as in section 2, and run `pilot` first: it may already solve
-#   the task. The template structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
+# - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
+# - Train several seeds ([our three](../docs/results.md#a-real-model-on-a-cpu)): one shows that a method works, not how
+#   reliably.
+# - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
+# - With Qwen, check the tokens as in section 2, and run `pilot` first: it may already solve the task. The template
+#   structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
 #
 # ## 13. Cheat sheet
 #
@@ -720,32 +708,87 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | fetch | `python -m grpo_utils.smollm2` |
 # | look | sample 16 prompts at the temperature of training; `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
 # | partial credit | one reward each for the values, the keys, and ending the answer |
-# | measure | greedy, sampled, pass@8, each before and after: `paired_change(before, after)`; and examples in the prompt, untrained |
+# | measure | `paired_change(before, after)` of greedy, sampled and pass@8; and the untrained model with examples in its prompt |
 # | train | what this run used: LoRA on all linear layers, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
 # | check | transcripts during training, entropy, the order in which the rewards rise |
 #
 # ## 14. Exercises
 #
-# **Exercise 1.** Write `pass_at_least_one(right)`, the share of prompts with at least one correct sample. `right` has a list
-# of booleans for each prompt.
-
+# **Exercise 1: change, predict, run, compare.** SmolLM2 wrote the eight completions below before training (shortened). All
+# earn 0 from the four rewards, so both groups are tied and teach nothing. Change that: write a fifth reward, `my_reward`, and
+# predict which completion of each group it pays most. The check adds it with a weight of 0.5. It passes if both groups
+# differ, your prediction holds, and your reward can neither be farmed nor changes the order of section 3.
 
 # %%
-def pass_at_least_one(right: list[list[bool]]) -> float:
-    """Your answer: a share from 0 to 1."""
+EARLY = {
+    '{"customer": "Sarah", "item": "windows", "quantity": 7, "price": 10, '
+    '"city": "Cambridge"}': [
+        "Lorem 17 104 Maisoto47 68 10.2 EUR, bella 050 caldo palma",
+        '{"order": {"customer": "[Sr Maria',
+        'The order in JSON is: {"customer": {"item": {"name": "Sarah", '
+        '"quantity": 7, "price": "10", }, "city": "Cambridge", ',
+        "Prefix: 10 Stored: 10 Validation: Customers' preferred order",
+    ],
+    '{"customer": "Nick", "item": "combs", "quantity": 11, "price": 4, '
+    '"city": "Tripoli"}': [
+        "Creating JSON data using AWS S3 involves handling parameters",
+        '{"order_id": "TRIPALI", "customer": "CHRINZ", "item": {"c_name": ',
+        "Aveffing 11 comb Wraith at 4 euros each, said to be Coutimeworth",
+        "What a story to tell! I had the pleasure of shipping your item",
+    ],
+}
 
+
+def my_reward(completions, answer, **kwargs):
+    """Your answer: one score, from 0 to 1, for each completion."""
+    return []
+
+
+my_guess = []  # the places of the two most paid completions, such as [0, 3]
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-GROUPS_OF_TWO = [[True, False], [False, False], [True, True], [False, True]]
-ALL_OR_NONE = [[True, True], [False, False]]
-CASES = [((GROUPS_OF_TWO,), 0.75), ((ALL_OR_NONE,), 0.5)]
+
+def compared(reward, guess) -> str:
+    """What the groups earn with one more reward."""
+    if not guess:
+        return ""
+    weights = {**REWARDS, reward: 0.5}
+
+    def totals(texts, gold):
+        golds = [gold] * len(texts)
+        paid = [
+            [w * r for r in one(texts, answer=golds)]
+            for one, w in weights.items()
+        ]
+        return [sum(each) for each in zip(*paid, strict=True)]
+
+    groups = [totals([*texts, ""], gold) for gold, texts in EARLY.items()]
+    for (*paid, _), texts in zip(groups, EARLY.values()):
+        print(*(f"{p:.2f}  {t[:60]}" for p, t in zip(paid, texts)), "", sep="\n")
+    texts = [*WRITTEN.values(), '"customer": ' * 1000]
+    *order, pile = totals(texts, test_rows[0]["answer"])
+    if any(len(set(paid)) == 1 for *paid, _ in groups):
+        return "tied"
+    if order != sorted(set(order)):
+        return "order"
+    if pile >= order[-1] or any(e >= max(paid) for *paid, e in groups):
+        return "farmed"
+    best = [paid.index(max(paid)) for *paid, _ in groups]
+    return "as predicted" if list(guess) == best else "other"
+
+
+FARM = "A pile of keys earns as much as a correct answer, or silence too much."
 HINTS = [
-    (0.5, "That is the share of correct samples."),
-    (0.25, "That counts prompts with only correct samples."),
+    ("tied", "A group is still tied. What does one of its texts do better?"),
+    ("order", "A worse text of section 3 now earns as much as a better one."),
+    ("farmed", FARM),
+    ("other", "Another completion earns most. Read the printed rewards."),
 ]
-print(check_exercise("Exercise 1", pass_at_least_one, CASES, HINTS))
+PASSED = [((), "as predicted")]
+mine = (lambda: compared(my_reward, my_guess), PASSED, HINTS)
+print(check_exercise("Exercise 1", *mine))
 
 # %% [markdown]
 # **Exercise 2.** A policy gets four of the five fields right. If it writes the item, the item is right with probability
@@ -772,17 +815,19 @@ print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: a prompt counts once, however many of its samples are correct.
+# Exercise 1: `keys_named` pays for each key in quotation marks, also where the object is not valid JSON yet. A text that only
+# lists the keys earns it too, so its weight has to stay small.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def pass_solution(right: list[list[bool]]) -> float:
-    return sum(any(samples) for samples in right) / len(right)
+def keys_named(completions, answer, **kwargs):
+    pairs = zip(map(completion_text, completions), map(json.loads, answer))
+    return [fmean(f'"{key}"' in text for key in gold) for text, gold in pairs]
 
 
-CASES = [((GROUPS_OF_TWO,), 0.75), ((ALL_OR_NONE,), 0.5)]
-print(check_exercise("Exercise 1, solution", pass_solution, CASES))
+named = (lambda: compared(keys_named, [2, 1]), PASSED, HINTS)
+print(check_exercise("Exercise 1, solution", *named))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
