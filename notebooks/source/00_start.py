@@ -137,7 +137,7 @@ print("strict accuracy:    ", before.accuracy)
 # here {{before.accuracy.hits}} of {{before.n}}. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
 # questions.
 #
-# If you only took the last number of each answer, {{right_numbers(before)}} would be right. So this model adds better than it follows the format.
+# If you only took the last number of each answer, {{right_numbers(before)}} would be right. So this model is better at adding than at following the format.
 # The first answer printed is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
 #
 # Now choose the rewards. `math_rewards` returns three reward functions, and a factor for each that says how much it counts.

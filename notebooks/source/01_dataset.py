@@ -57,9 +57,9 @@ for message in row["prompt"]:
 print("answer |", row["answer"])
 
 # %% [markdown]
-# The first message, the *system prompt*, says how to answer. If your reward reads `<answer>` tags, it must ask for them. TRL passes
-# `answer`, like every other column, to your reward functions by name. `check_rows` reports rows that TRL accepts although they
-# teach nothing:
+# The first message, the *system prompt*, says how to answer. If your reward reads `<answer>` tags, this prompt must ask for
+# them. TRL passes `answer`, like every other column, to your reward functions by name. `check_rows` reports rows that TRL
+# accepts although they teach nothing:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import CourseError, check_rows
@@ -296,8 +296,9 @@ report = rows_from(records, question="frage", answer="loesung")
 print(report)
 
 # %% [markdown]
-# Rows count from 0. Row 3 duplicates row 1: a change of case or spacing does not make a new question. Of rows 4 and 5, only you can know which one is wrong.
-# Row 6 was damaged by a program that read UTF-8 as cp1252. `report.rows` has the accepted rows.
+# Rows are counted from 0. Row 3 duplicates row 1: a change of case or spacing does not make a new question. Of rows 4 and 5,
+# only you can know which one is wrong. Row 6 was damaged by a program that read UTF-8 as cp1252. `report.rows` has the
+# accepted rows.
 
 # %% [markdown]
 # ## 7. Try the reward on your answers
@@ -418,8 +419,8 @@ for name, (train, test) in splits.items():
 #   question. Some are reworded. Others are copies that the key misses, because of the space before the question mark.
 # - **By numbers**: nothing leaks. In word problems, equal numbers can be a coincidence, so read the pairs.
 #
-# The last line counts repeats within the held-out rows. Keep one of each: a question that counts twice makes the result look more
-# certain than it is.
+# The last line of each block counts repeats within the held-out rows. Keep one of each: a question that counts twice makes
+# the result look more certain than it is.
 #
 # **Split by question, not by row, and search for twins between the sides and within the held-out rows.**
 

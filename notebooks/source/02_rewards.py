@@ -4,7 +4,8 @@
 # We paid a model for each tag of the format that its prompt asks for. In training, its mean reward rose from
 # {{flawed_log[0]["reward"]:.2f}} to {{flawed_log[-2]["reward"]:.2f}}.
 #
-# **Guess first:** before training, {{before.accuracy.hits}} of its {{before.n}} answers were correct. How many are correct now?
+# **Guess first:** before training, {{before.accuracy.hits}} of its {{before.n}} answers were correct. Sketch the share of correct
+# answers over the run. At which of the 38 steps is it highest?
 #
 # You will be able to write a reward, attack it before you train, and recognize a reward hack in two curves.
 #
@@ -147,7 +148,7 @@ def naive_reward(completions, answer, **kwargs) -> list[float]:
 
 # %% [markdown]
 # `TEXTS` holds one honest completion and three cheats, each with its gold answer. The last gold answer is empty, as in a
-# row that nobody filled in. Guess all four scores before you run the cell.
+# row that nobody filled in. **Guess first:** what does each text score?
 
 # %% tags=["nbval-check-output"]
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -213,9 +214,9 @@ print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
 # The first line has the verdict. The next two count the right answers that are paid too little (such as `42.00`) and the
-# wrong ones that are paid too much. Each finding has a code, the evidence, an example, the reason and the fix.
-# `wrong_beats_right` means that a wrong answer earns at least as much as a correct one: 42.84 contains 42. With
-# `answers=["42", ""]`, `probe` finds the third cheat, too.
+# wrong ones that are paid too much. Each finding has a code, the evidence, an example, the reason and the fix. Here,
+# `wrong_beats_right` means that a wrong answer earns at least as much as a correct one, because 42.84 contains 42. With
+# `answers=["42", ""]`, `probe` also finds the third cheat.
 #
 # The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so add cheats of your own. In a
 # terminal, `attack` goes further and trains a small model against your reward on your own rows
@@ -352,9 +353,8 @@ from grpo_utils.rewards import count_placed_tags
 print(inspect.getsource(count_placed_tags))
 
 # %% [markdown]
-# Train one policy with the fixed reward alone, and another with the fixed and the sound reward. The sound reward has
-# twice the weight. Before you look at the curves: what happens to the correct answers under the fixed reward, which never
-# reads a number?
+# Train one policy with the fixed reward alone, and another with the fixed and the sound reward, which has twice the weight.
+# **Guess first:** what happens to the correct answers under the fixed reward, which never reads a number?
 
 # %%
 fixed_log, fixed = train_on([incremental_format_reward], [1.0])
@@ -400,9 +400,9 @@ for name, evaluation in measured.items():
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches {{correct[peak]:.2f}}
-#   at step {{peak + 1}}. Then repeated tags earn more. The reward rises to {{flawed_log[-2]["reward"]:.2f}}, and
-#   {{flawed.accuracy.hits}} of {{flawed.n}} held-out answers are correct.
+# - **Every tag pays.** The share of correct completions is highest at step {{peak + 1}}, halfway through the run:
+#   {{correct[peak]:.2f}}, because the policy first learns the format. Then repeated tags earn more. The reward rises to
+#   {{flawed_log[-2]["reward"]:.2f}}, and {{flawed.accuracy.hits}} of {{flawed.n}} held-out answers are correct.
 # - **Each tag pays once.** The reward ends near its maximum of 1.0. It pays for the format alone, and yet
 #   {{fixed.accuracy.hits}} held-out answers are correct, {{fixed.accuracy.hits - before.accuracy.hits}} more than before.
 # - **Correctness pays as well.** The reward ends near its maximum of 3.0, and {{both.accuracy.hits}} answers are correct.
@@ -552,8 +552,9 @@ for find in [extract_answer, extract_after_hashes, extract_boxed, last_number]:
 # ## 11. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** Copy the body of `count_tags` into `my_reward`, and change one thing:
-# cap the sum (`min(1.0, ...)`), pay another amount per tag, or count something else, such as `=`. Predict whether the number of
-# correct held-out answers will "rise" or "fall", and write that into `my_guess`. The check then trains on your reward (about half a minute).
+# cap the sum (`min(1.0, ...)`), pay another amount per tag, or count something else, such as `=`. Will the number of correct
+# held-out answers `"rise"` or `"fall"`? Write your prediction into `my_guess`. The check then trains on your reward (about
+# half a minute).
 
 
 # %%
@@ -587,9 +588,9 @@ print(check_exercise("Exercise 1", *mine))
 
 # %% [markdown]
 # **Exercise 2.** The task is to name the capital of a country. Models write "paris", "Paris." or "The answer is Paris". Pay
-# 1.0 if the only `<answer>` names the city of the gold answer, and 0.0 otherwise. The cell below yours scores six texts with
-# your reward. If these are correct, it also calls `probe`, which must report neither an error nor a warning. Then write a
-# reward for a task of yours.
+# 1.0 if the only `<answer>` names the city of the gold answer, and 0.0 otherwise. The check scores six texts with your reward.
+# If these scores are correct, it also calls `probe`, which must report neither an error nor a warning. Then write a reward
+# for a task of yours.
 
 
 # %%

@@ -105,8 +105,8 @@ def config_of(name, **own) -> GRPOConfig:
 
 
 # %% [markdown]
-# `load_policy` loads the base model and adds an untrained adapter. `HealthCallback` checks the log at every step, and answers
-# 16 held-out prompts every 10 steps.
+# `load_policy` loads the base model and adds an untrained adapter. `HealthCallback` checks the log at every step, and lets the
+# policy answer 16 held-out prompts every 10 steps.
 
 # %%
 from contextlib import redirect_stdout
@@ -277,7 +277,7 @@ print(diagnose(tied)[0])
 # %% [markdown]
 # ## 7. Change one number
 #
-# This run has another learning rate. What has become of the policy?
+# This run has another learning rate. What happened to the policy?
 
 # %%
 wild = train(config_of("wild", learning_rate=0.05))

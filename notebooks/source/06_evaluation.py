@@ -162,11 +162,10 @@ for name, sign in (("got better", 1), ("no change", 0), ("got worse", -1)):
     print(f"{name}: {(change == sign).mean():.2f} of the questions")
 
 # %% [markdown]
-# These three questions suggest that strict accuracy rose from 0 to 1. On all 200 questions, it rose from
+# Judged by these three questions, strict accuracy rose from 0 to 1. On all 200 questions, it rose from
 # {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and {{(change == 0).mean():.0%}} of the questions show no change.
 #
-# Next, draw five random questions a thousand times, for this gain and for the change from the first seed to the
-# second.
+# Next, draw five random questions a thousand times, for this gain and for the difference between the first two seeds.
 
 
 # %%
@@ -235,7 +234,7 @@ print(comparison)  # section 7 explains the gain from format
 # tosses, it is 2/64, or 0.03. This course reports a change only if p is below 0.05 **and** the interval of the change
 # excludes zero. (That interval is a *paired bootstrap*: it draws 200 prompts with replacement, 9,999 times.)
 #
-# How many prompts do you need? Count how often the test finds the change in 500 random subsets of each size.
+# How many prompts do you need? Count how often the test finds this gain in 500 random subsets of each size.
 
 
 # %%
@@ -248,14 +247,16 @@ def share_found(change, size: int) -> float:
     return numpy.mean([p_value(c) < 0.05 for c in draws(change, size, 500)])
 
 
-print("prompts   before to after   first to second seed")
-for n in (5, 10, 20, 50, 200):
-    print(f"{n:7}{share_found(change, n):18.2f}{share_found(close, n):23.2f}")
+shares = {n: share_found(change, n) for n in (5, 10, 20, 50, 200)}
+print("prompts   subsets with p < 0.05")
+for n, share in shares.items():
+    print(f"{n:7}{share:24.2f}")
 
 # %% [markdown]
-# Five prompts can never show a change, because even five of five has p = 0.06. Twenty prompts nearly always show a
-# gain as large as this one. Even all 200 do not separate the two seeds. That does not prove them equal: to tell 0.80
-# from 0.85 with unpaired prompts, each side needs about 900 prompts. (For rates `a` and `b` and a power of 80%: `7.85*(a*(1-a)+b*(1-b))/(a-b)**2`.)
+# Five prompts can never show a change, because even five of five has p = 0.06. Ten prompts show a gain as large as this one in
+# {{shares[10]:.0%}} of the subsets, and twenty in {{shares[20]:.0%}}. A small difference needs far more: to tell 0.80 from 0.85
+# with unpaired prompts, each side needs about 900. (For rates `a` and `b` and a power of 80%:
+# `7.85*(a*(1-a)+b*(1-b))/(a-b)**2`.)
 #
 # **Ask the same prompts before and after, then test those that changed.**
 
@@ -286,13 +287,13 @@ print(f"false alarms: {alarms} of 1000")
 # <details><summary>After you have guessed</summary>
 #
 # In 1,000 comparisons of the model with itself, the test raised {{alarms}} false alarms. An exact test raises at most 50 on
-# average. In the first comparison, {{nothing.better + nothing.worse}} of {{again.n}} results changed, because each answer is one
+# average. In the first comparison, {{nothing.better + nothing.worse}} of {{again.n}} results changed, because each answer is a
 # random sample. But about as many got better as got worse, so the test reports no change.
 # </details>
 
 # %% [markdown]
-# A false alarm is rare, not impossible. So count your comparisons: try twenty changes that do nothing, and one may look
-# like a success. (It will be the one that somebody writes up.)
+# A false alarm is rare, not impossible. So count your comparisons: of twenty changes that do nothing, one may look like a
+# success. (It will be the one that somebody writes up.)
 
 # %% [markdown]
 # ## 7. Separate format from arithmetic
@@ -356,8 +357,8 @@ print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 # [debated](../docs/map.md#passk-in-both-directions).
 #
 # A vote lifts the base model to {{samples_before.majority().value:.2f}}. One sample of the trained policy is better, at a
-# sixteenth of the cost. The greedy answers of the base model all lack the tags, so their accuracy is
-# {{before.greedy_accuracy.value:.0f}} and the greedy gain looks larger. Report the decoding that your users will use.
+# sixteenth of the cost. The greedy answers of the base model all lack the tags. So their accuracy is
+# {{before.greedy_accuracy.value:.0f}}, and the greedy gain looks larger. Report the decoding that your users will use.
 
 # %% [markdown]
 # ## 9. Look for losses elsewhere
@@ -512,7 +513,7 @@ print(check_exercise("Exercise 1", mistake, [((), "none")], HINTS))
 # into `PREDICTION`. Then let `short_run` return the policy; `trained` takes any setting (`max_steps=8`). The check
 # evaluates it (30 seconds in all).
 #
-# **Try both before you unfold the solutions.** [Lesson 07](07_export.ipynb) saves and publishes the model.
+# Try both before you unfold the solutions. [Lesson 07](07_export.ipynb) saves and publishes the model.
 
 # %%
 PREDICTION = ""  # "format", "sums", "both" or "neither"

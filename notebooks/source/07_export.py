@@ -597,7 +597,7 @@ print("pipeline:", answer)
 # ```
 #
 # Ollama and llama.cpp run a model from one file in the *GGUF* format. The converter of llama.cpp does not support the tiny
-# model's tokenizer ([what we measured](../docs/troubleshooting-gpu.md#gguf-measured)). For a model that it supports, type:
+# model's tokenizer ([measured](../docs/troubleshooting-gpu.md#gguf-measured)). For a model that it supports, type:
 #
 # ```
 # git clone --depth 1 https://github.com/ggml-org/llama.cpp
@@ -669,8 +669,8 @@ print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 # 2. Change the script: `script.write_text(SCRIPT.replace("0.002", "0.0002"))`.
 # 3. Resume with `run_script(mine)`, which takes 15 to 60 seconds. For another try, use another folder.
 #
-# **Try both before you unfold the solutions.** Next, [lesson 08](08_grpo_by_hand.ipynb) computes GRPO by hand. The papers
-# behind this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
+# Try both before you unfold the solutions. Next, [lesson 08](08_grpo_by_hand.ipynb) writes GRPO by hand. The papers behind
+# this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
 
 # %%
 import shutil
@@ -702,7 +702,7 @@ print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: a difference below 0.001 is rounding, so those two models are the same. If the weights equal the correct
+# Exercise 1: a difference below 0.001 is rounding, so the two models are then the same. If the weights equal the correct
 # merge, only the template can be at fault.
 #
 # Exercise 2: the adapter is the same to the last bit, and every step logged the old rate. A resumed run takes the learning

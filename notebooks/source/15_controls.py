@@ -87,7 +87,7 @@ def truth(completions, answer, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# Which of the three runs will raise accuracy? Write down a guess for each.
+# **Guess first:** which of the three runs will raise accuracy?
 #
 # ## 3. Train all three
 #
@@ -235,8 +235,8 @@ show(figure, f"Accuracy of five seeds for each reward: {'; '.join(ranges)}")
 
 # %% [markdown]
 # With every seed, the format reward rose to nearly 1, its maximum, but accuracy ended anywhere from 0.09 to 0.86. The reward
-# curves of the best and the worst run look alike, because this reward does not pay for the difference. Only with the
-# correctness reward did every seed end above 0.9.
+# curves of the best and the worst run look alike, because this reward does not pay for the difference. With the correctness
+# reward, every seed ended above 0.9.
 #
 # **Credit your reward only with the part of the gain that the controls do not reach.**
 #
@@ -280,8 +280,7 @@ for name, found in tries.items():
 # {{tries["format"].pass_at_k(32).value:.2f}}, and with the random reward {{tries["random"].pass_at_k(32).value:.2f}}.
 # Other seeds give other values.
 #
-# So after training on a reward that never reads an answer, a model can fail in all 32 tries on prompts that it could solve
-# before.
+# So after training on a reward that never reads an answer, a model can fail all 32 tries on prompts that it solved before.
 #
 # Whether GRPO with a true reward can do this too is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
 # that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))
@@ -354,8 +353,8 @@ for name, result in found.items():
 # %% [markdown]
 # On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
 # {{found["fresh"].greedy_accuracy.value:.2f}}. Both sets come from the same generator, and the base model saw neither. So
-# the gap between the two is memorization. The gain on the fresh questions is not memorization: the worked answers
-# also taught the format. With the leaked test alone, you would have reported the higher number, and no curve would have shown the leak.
+# the gap between the two is memorization. The gain on the fresh questions is not: the worked answers also taught the format.
+# With the leaked test alone, you would have reported the higher number, and no curve would have shown the leak.
 #
 # You can find a leak in three ways, from cheap to expensive:
 #
@@ -392,9 +391,9 @@ for name, result in found.items():
 # | it solves the benchmark | fresh questions of the same kind, or a test newer than the model |
 # | the method works | several seeds, and a model of another family |
 #
-# A control costs as much as the run that it belongs to, and a single seed says little. So train the control with as many seeds
-# as your own run. If you can afford only one control, train on the format alone: most real rewards pay for a format as well. Our runs train
-# one tiny model on one task, so they do not show how often a control improves a real model.
+# Train a control with as many seeds as your own run, because a single seed says little. If you can afford only one control,
+# train on the format alone: most real rewards pay for a format as well. (Our runs train one tiny model on one task, so they do
+# not show how often a control improves a real model.)
 #
 # ## 9. Cheat sheet
 #
@@ -446,7 +445,7 @@ print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
 # **Exercise 2.** `before` and `after` have a list for each prompt, with one boolean for each sample. Write
 # `lost(before, after)`: the share of prompts that at least one sample solved before training and none solves after it.
 #
-# **Try both before you unfold the solutions.**
+# Try both before you unfold the solutions.
 
 
 # %%
