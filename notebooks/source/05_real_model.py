@@ -79,9 +79,9 @@ print(train_rows[0]["prompt"][-1]["content"], "\n")
 print(train_rows[0]["answer"])
 
 # %% [markdown]
-# We chose this form by looking at samples. SmolLM2 writes JSON in some of them, so a reward has something to reinforce. It
-# wrote the `<answer>` tags of the other lessons in none of 128 samples, and tiny models that never sampled a form [did not
-# learn it](../docs/results.md#how-often-the-pilot-is-right).
+# We chose this form by looking at samples. SmolLM2 writes JSON in some of them, so a reward has something to reinforce. In 128
+# samples, it never wrote the `<answer>` tags of the other lessons. Tiny models that never sampled a form [did not learn
+# it](../docs/results.md#how-often-the-pilot-is-right).
 #
 # Copying a word looks easy, but a model copies tokens. In a sentence, a word follows a space; in JSON, it follows a
 # quotation mark. Many words are split into different tokens in these two places:
@@ -198,7 +198,7 @@ for name, text in WRITTEN.items():
 
 # %% [markdown]
 # Each step toward the correct answer earns more than the one before, and a correct answer with nothing around it earns far
-# more. We added two of these rewards after (single) runs without them went wrong:
+# more. We added two of these rewards after runs without them went wrong:
 #
 # - Without `alone_reward`, the policy kept adding invented text, because ending the answer earned nothing until the whole
 #   object was correct.
@@ -612,8 +612,8 @@ for kind in ("known sentence", "new sentence"):
 #
 # Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
 # correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. Chance alone can make such a difference
-# (Fisher's exact test, p = 0.25). If nearly all prompts change in the same way, the printed interval reaches too high. Then
-# use the Wilson interval of the new rate: for 47 of 50, as with pass@8, it is 0.84 to 0.98.
+# (Fisher's exact test, p = 0.25). If nearly all prompts change in the same way, the printed interval reaches too high. For 47
+# of 50, as with pass@8, the Wilson interval of the new rate is 0.84 to 0.98.
 # </details>
 #
 # ## 10. Try a higher learning rate
@@ -701,7 +701,6 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #
 # | step | what to do |
 # |---|---|
-# | fetch | `python -m grpo_utils.smollm2` |
 # | look | sample 16 prompts at the temperature of training; `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
 # | partial credit | one reward each for the values, the keys, and ending the answer |
 # | measure | `paired_change(before, after)` of greedy, sampled and pass@8; and the untrained model with examples in its prompt |
