@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from statistics import fmean
 from types import SimpleNamespace
 
 import jupytext
@@ -9,16 +10,21 @@ import pytest
 import torch
 from course import ROOT
 from lessons import code_of
+from real_completions import GOLD
 
 from grpo_utils import check_exercise, logged, paired_change
 
 
 @cache
-def cells(number: str) -> list[str]:
-    """The cells that check the exercises of a lesson, as its source has them."""
+def all_cells(number: str) -> list[str]:
+    """The code cells of a lesson, as its source has them."""
     [source] = (ROOT / "notebooks" / "source").glob(f"{number}_*.py")
-    book = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
-    return [cell for cell in code_of(book) if "check_exercise(" in cell]
+    return code_of(jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent"))
+
+
+def cells(number: str) -> list[str]:
+    """The cells that check the exercises of a lesson."""
+    return [cell for cell in all_cells(number) if "check_exercise(" in cell]
 
 
 def verdict(lesson: str, exercise: int, capsys, **answers: object) -> str:
@@ -101,6 +107,29 @@ def advantages(formula):
     return given | {"without_std": lambda rewards, size: formula(rewards.view(-1, size)).reshape(-1)}
 
 
+@cache
+def real_model() -> dict:
+    """What lesson 05 defines before its first exercise."""
+    names = {"fmean": fmean, "test_rows": [{"answer": GOLD}]}
+    for cell in all_cells("05"):
+        if re.search(r"^(?:FLAT|REWARDS|WRITTEN|EARLY) = ", cell, re.MULTILINE):
+            exec(cell, names)
+    return names
+
+
+def partial(reward, guess) -> dict:
+    """A learner's fifth reward for lesson 05, of a text and its gold answer, and a prediction."""
+
+    def my_reward(completions, answer, **kwargs):
+        return [float(reward(text, gold)) for text, gold in zip(completions, answer, strict=True)]
+
+    return real_model() | {"my_reward": my_reward, "my_guess": guess}
+
+
+def keys_named(text, gold):
+    return fmean(key in text for key in re.findall(r'"\w+"(?=:)', gold))
+
+
 PICTURED = [3.0, 1.0, 0.25, 3.0, 0.0, 1.0, 0.25, 3.0] + 8 * [1.0]
 HEALTHY = rising(1)
 RUNS = dict(healthy=HEALTHY, logged=logged, predicted={"reward": "", "entropy": "same"})
@@ -133,6 +162,10 @@ WRONG = {
     "03.2 faster": ("03", 2, {"prediction": "faster", **two_runs(10)}),
     "03.2 the old weights again": ("03", 2, {"prediction": "as fast", **two_runs(1)}),
     "04.1 nothing breaks": ("04", 1, RUNS | {"mine": HEALTHY}),
+    "05.1 nothing": ("05", 1, partial(lambda text, gold: 0, [2, 1])),
+    "05.1 long texts": ("05", 1, partial(lambda text, gold: len(text) / 100, [2, 1])),
+    "05.1 short texts": ("05", 1, partial(lambda text, gold: 1 - len(text) / 1000, [1, 0])),
+    "05.1 predicted another": ("05", 1, partial(keys_named, [2, 2])),
     "09.1 counted from 0": ("09", 1, {"end_of_stage": windowed(lambda place: place + 2)}),
     "09.1 not in a row": ("09", 1, {"end_of_stage": third_tied}),
     "09.1 more than 0.9": ("09", 1, {"end_of_stage": windowed(lambda place: place + 3, above=0.91)}),
@@ -173,6 +206,7 @@ RIGHT = {
     "03.2 a capital": ("03", 2, {"prediction": "As fast ", **two_runs(10)}),
     "04.1 a curve breaks": ("04", 1, RUNS | {"mine": rising(0)}),
     "04.2 spaces": ("04", 2, {"hidden": HIDDEN, "codes": ["Dead Reward", "no-learning", "length hacking "]}),
+    "05.1 a tuple": ("05", 1, partial(keys_named, (2, 1))),
     "06.1 a text": ("06", 1, {"claims_that_hold": lambda: "B, D"}),
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
     "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),

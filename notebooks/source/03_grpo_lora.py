@@ -431,8 +431,6 @@ saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 # `trainer.state.log_history` has about thirty numbers for each step. Print four of them, and plot two rewards:
 
 # %%
-from statistics import fmean
-
 from grpo_utils import logged, reward_curve, show
 
 history = trainer.state.log_history
@@ -464,7 +462,7 @@ show(
 #   {{curves["reward"][-1]:.2f}}; the maximum is 3.
 # - `frac_reward_zero_std` is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
 #   {{curves["frac_reward_zero_std"][-1]:.2f}}, because in most groups, all completions are now correct. If the reward were
-#   near 0, all would be wrong. (The line `health` says {{fmean(curves["frac_reward_zero_std"][-5:]):.0%}}, the mean of the
+#   near 0, all would be wrong. (The line `health` says {{sum(curves["frac_reward_zero_std"][-5:]) / 5:.0%}}, the mean of the
 #   last five steps.)
 # - `completions/mean_length` counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
@@ -619,6 +617,8 @@ old_log = []  # train_again([2.0, 0.5, 0.5])
 new_log = []  # the same call, with ten times the weights
 
 # %% tags=["nbval-check-output"]
+from statistics import fmean
+
 SHARE = "rewards/correctness_reward/mean"
 
 
