@@ -138,8 +138,7 @@ def correctness_reward(completions, answer, **kwargs):
 
 # %% [markdown]
 # Before training, this reward is almost always 0, and equal rewards teach nothing. What would you pay for until the first
-# correct answer? We give *partial credit* for three things: the correct values, the correct keys, and nothing around the
-# object.
+# correct answer? We give *partial credit* for correct values, correct keys, and nothing around the object.
 
 
 # %%
@@ -279,8 +278,8 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 # 0.4, {{looks[0.4][0]:.0%}} do. But {{looks[1.0][3]}} of 64 are correct at 1, and {{looks[0.4][3]}} at 0.4. We train at 1;
 # [which temperature trains best](../docs/settings.md#temperature) is open.
 #
-# Lesson 03 loads its base model in 4 bits to save memory. What does that do to this one? (On a CPU that is slow in bf16, the
-# next cell does nothing.)
+# Lesson 03 loads its base model in 4 bits to save memory. What does that do to this one? (On a CPU without fast bf16, the next
+# cell does nothing.)
 
 # %%
 on_cpu = run.profile.name == "cpu"
@@ -295,8 +294,7 @@ if run.profile.dtype == "bfloat16" or not on_cpu:
 # {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (Its package had already
 # rounded the weights to 4 bits once, so this says little about other models.)
 #
-# These are all settings, including those that lesson 03 leaves to `other_arguments` ([explained
-# here](../docs/settings.md)):
+# These are all settings ([what each does](../docs/settings.md)):
 
 # %%
 SETTINGS = dict(
@@ -343,8 +341,8 @@ print(report)
 # {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict is
 # `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
-# The planned minutes are too many: {{report.figures.truncated.value:.0%}} of the completions reach the limit of {{TOKENS}}
-# tokens now, and later ones are shorter.
+# The planned minutes are too many: now {{report.figures.truncated.value:.0%}} of the completions reach the limit of
+# {{TOKENS}} tokens, and later ones are shorter.
 #
 # ## 5. Measure three things
 #
@@ -421,8 +419,8 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 #
 # ## 6. Train
 #
-# A callback records the policy's greedy answers to two held-out prompts at the start and after each quarter of the steps. On
-# a GPU, Unsloth compiles the model in the first step, so the progress bar stays at 0 for some minutes.
+# A callback records greedy answers to two held-out prompts at the start and after each quarter of the steps. On a GPU, Unsloth
+# compiles the model in the first step, so the progress bar stays at 0 for some minutes.
 
 # %%
 shown = test_rows.select(range(2))
@@ -582,7 +580,7 @@ for kind in ("known sentence", "new sentence"):
 # %% [markdown]
 # The intervals are over prompts, for this one trained model. They say nothing about other seeds.
 #
-# Different kinds of gain look alike in the reward curve. Which measures rise tells some of them apart:
+# In the reward curve, all gains look alike. The three measures tell some of them apart:
 #
 # | rises, by the paired test | we call it |
 # |---|---|
@@ -592,10 +590,10 @@ for kind in ("known sentence", "new sentence"):
 # | sampled alone | *less noise*: a user who decodes greedily gains nothing |
 # | greedy alone | *another most likely answer* |
 #
-# Here, all three measures rose, so the first row applies: *new in eight tries*. Greedily, {{sum(before["greedy"])}} of 200
-# answers were correct before training, and {{sum(after["greedy"])}} are now. The untrained model with three examples in its
-# prompt gets {{sum(few_shot)}}. The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained
-# model needs no examples. Compared with eight examples, which [were better than
+# Here, all three measures rose, so the first row applies. Greedily, {{sum(before["greedy"])}} of 200 answers were correct
+# before training, and {{sum(after["greedy"])}} are now. The untrained model with three examples in its prompt gets
+# {{sum(few_shot)}}. The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs
+# no examples. Compared with eight examples, which [were better than
 # three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
 #
 # Three limits remain:
@@ -648,8 +646,8 @@ print("greedy answer at 2e-3:", answer[:300])
 #
 # It learns faster at first, and then collapses. At steps 4 to 6 of the stored run, 2e-3 was ahead, with about 0.3 of the
 # fields correct. In the last five steps, this share was {{last[KEYS[0]][1]:.2f}} at 2e-3, and {{last[KEYS[0]][0]:.2f}} at
-# 2e-4. The greedy answer repeats the same characters, and the share of tied groups was {{last[KEYS[2]][1]:.2f}}. A tied group
-# teaches nothing, so later steps could not repair the policy.
+# 2e-4. The share of tied groups was {{last[KEYS[2]][1]:.2f}} at 2e-3. A tied group teaches nothing, so later steps could not
+# repair the policy. Its greedy answer repeats the same characters.
 #
 # Entropy warned first: at step 4 it was below 1, while entropy at 2e-4 was still above 2.
 # </details>
@@ -812,8 +810,8 @@ print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: `keys_named` pays for each key in quotation marks, also where the object is not valid JSON yet. A text that only
-# lists the keys earns it too, so its weight has to stay small.
+# Exercise 1: `keys_named` pays for each key in quotation marks, also before the object is valid JSON. A list of keys earns as
+# much, so its weight has to stay small.
 # </details>
 
 
