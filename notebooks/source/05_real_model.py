@@ -580,7 +580,7 @@ for kind in ("known sentence", "new sentence"):
 # %% [markdown]
 # The intervals are over prompts, for this one trained model. They say nothing about other seeds.
 #
-# In the reward curve, all gains look alike. The three measures tell some of them apart:
+# In the reward curve, different gains look alike. The three measures tell some of them apart:
 #
 # | rises, by the paired test | we call it |
 # |---|---|
