@@ -44,14 +44,14 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. Turn rewards into advantages
 #
-# GRPO samples a group of completions for one prompt, and scores each.
+# GRPO samples a group of completions for one prompt, and scores each:
 
 # %%
 diagram("advantages")
 
 # %% [markdown]
-# The *advantage* says how much better a completion is than its group. It is the reward minus the group's mean,
-# divided by the group's standard deviation (Shao et al. 2024, arXiv 2402.03300):
+# The *advantage* says how much better a completion is than its group. It is the reward minus the group's mean, divided by the
+# group's standard deviation (Shao et al. 2024, arXiv 2402.03300):
 #
 # $$A_i = \frac{r_i - \mathrm{mean}(r)}{\mathrm{std}(r) + 0.0001}$$
 #
@@ -117,8 +117,7 @@ def completion_mask(ids, eos):
 
 # %% [markdown]
 # `sample` calls `generate` for `size` copies of each prompt. Prompts are padded on the left, so that each ends where its
-# completion begins. The batch uses TRL's key names, so section 8 can pass
-# it to TRL.
+# completion begins. The batch uses TRL's key names, so section 8 can pass it to TRL.
 
 
 # %% tags=["formulas"]
@@ -178,7 +177,7 @@ for reward, advantage, text in columns:
 #
 # The *logits* at one position score every possible **next** token, and softmax turns them into probabilities. So the logits
 # for the first token of a completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects
-# the sampled token. The output shows the first eight tokens of three completions, each with its probability.
+# the sampled token. The second cell prints the first eight tokens of three completions, with their probabilities.
 
 
 # %% tags=["formulas"]
@@ -203,8 +202,8 @@ for place in (0, 1, 3):
 
 # %% [markdown]
 # Most tokens are nearly certain, so the shift is right: a wrong one raises no error, but makes these tokens look improbable.
-# The first token is a real choice. `9` has a probability of {{probabilities[0, 0]:.2f}}, and
-# `<reasoning>` of {{probabilities[1, 0]:.2f}}.
+# The first token is a real choice: `9` has a probability of {{probabilities[0, 0]:.2f}}, and `<reasoning>` of
+# {{probabilities[1, 0]:.2f}}.
 
 # %% [markdown]
 # Make one update from this batch, and compare the uncertain tokens before and after. `uncertain_tokens` finds those with a
