@@ -20,7 +20,6 @@ ROOT = Path(__file__).parent.parent
 #: The diagrams that are files, each with the page that shows it.
 PAGES = {
     "loop": "README.md",
-    "path": "docs/instructor-guide.md",
     "packages": "docs/install.md",
     "failures": "docs/troubleshooting.md",
 }

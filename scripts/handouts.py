@@ -241,13 +241,16 @@ def failures() -> str:
 
 
 def path() -> str:
-    """The lessons with their minutes in two columns, for the same reason."""
+    """The lessons with their minutes, in two columns."""
     short = [escape(name) for name in guides.LESSONS if name[:2] in guides.SHORT]
     rows = "".join(f"<div>{escape(name)}: {minutes}</div>" for name, minutes in guides.LESSONS.items())
-    return f'<p>Minutes with exercises. Short path: {", ".join(short)}</p><div class="two">{rows}</div>'
+    ends = [[int(end) for end in minutes.split("–")] for minutes in guides.LESSONS.values()]
+    least, most = (sum(minutes) / 60 for minutes in zip(*ends, strict=True))
+    about = f"Minutes with exercises, {least:.0f} to {most:.0f} hours in all. Short path: {', '.join(short)}"
+    return f'<p>{about}</p><div class="two">{rows}</div>'
 
 
-#: Diagrams that are shown as text.
+#: Figures that are shown as text.
 AS_TEXT = {"failures": failures, "path": path}
 
 

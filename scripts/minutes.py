@@ -1,4 +1,4 @@
-"""Copy the minutes and memory of each lesson to README, instructor guide, lessons and learning path.
+"""Copy the minutes and memory of each lesson to README, instructor guide, lessons and the slide that lists them.
 
     python scripts/minutes.py
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from build_notebooks import ROOT, SOURCES, rewrite
 
 RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
-#: The learning path's diagram; its files then need `make figures`.
-LEARNING_PATH = ROOT / "scripts" / "drawings" / "guides.py"
+#: The lessons with their minutes, for a slide.
+SLIDE = ROOT / "scripts" / "drawings" / "guides.py"
 #: The time of a finished bar of `grpo_utils.progress`, in minutes and seconds, perhaps with hours.
 BAR = re.compile(r"\| \d+/\d+ (?:(\d+):)?(\d+):(\d\d)<")
 #: A stored run that was this much slower than an idle machine shows the reader a range.
@@ -116,9 +116,9 @@ def main() -> None:
     found = {source: measured(source.stem) for source in sorted(SOURCES.glob("*.py"))}  # before anything is written
     for source, (minutes, memory) in found.items():
         lesson = rf'^(    "{source.stem[:2]} .+": )".+",$'
-        page = LEARNING_PATH.read_text(encoding="utf-8")
+        page = SLIDE.read_text(encoding="utf-8")
         page = re.sub(lesson, rf'\g<1>"{needed(source.stem)}",', page, flags=re.MULTILINE)
-        LEARNING_PATH.write_text(page, encoding="utf-8")
+        SLIDE.write_text(page, encoding="utf-8")
         row = rf"^\| \[\d\d .*{source.stem}\.ipynb"
         put(README, row, 3, needed(source.stem))
         put(GUIDE, row, 2, f"{minutes} (measured)")

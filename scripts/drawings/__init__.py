@@ -12,6 +12,5 @@ DIAGRAMS: dict[str, Callable[[], Drawn]] = {
     "lora": method.lora,
     "merge": method.merge,
     "failures": guides.failures,
-    "path": guides.path,
     "packages": guides.packages,
 }

@@ -1,6 +1,4 @@
-"""Diagrams to find the way: failures and their fixes, the lessons with their minutes, and what each package does."""
-
-from itertools import pairwise
+"""Diagrams of failures with their fixes and of what each package does; and the lessons with their minutes."""
 
 from .sheet import BLUE, GRAY, GREEN, ORANGE, PINK, SMALL, WIDTH, YELLOW, Drawn, Place, Sheet
 
@@ -24,10 +22,8 @@ LESSONS = {
     "15 Controls and leaks": "55–65",
     "16 Distill or reinforce?": "55–65",
 }
-#: The first of the lessons that follow the core in any order.
-FURTHER = "10"
-#: The lessons for a reader in a hurry, and the one to add next.
-SHORT, NEXT = ("00", "02", "03", "06"), "04"
+#: The lessons for a reader in a hurry.
+SHORT = ("00", "02", "03", "06")
 #: What to look for in the first twenty steps, the verdicts of ``grpo_check health`` that it leads to, and the fix.
 FAILURES = (
     ("loss or grad_norm\nis NaN?", "nan", "go back to a checkpoint,\ndivide learning_rate by 10"),
@@ -78,48 +74,6 @@ def failures() -> Drawn:
         f"verdicts of the health check. {steps[0].upper()}{steps[1:]}. "
         "If every answer is no, evaluate on held-out prompts."
     ).replace("\n", " ")
-
-
-def path() -> Drawn:
-    """The core lessons in order, the short path, and the further lessons, with minutes."""
-    core = [name for name in LESSONS if name < FURTHER]
-    below = 0.85 + len(core) * 0.6 + 0.15
-    rows = {name[:2]: 0.85 + row * 0.6 + (name >= FURTHER) * 0.6 for row, name in enumerate(LESSONS)}
-    sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 1.05), 0.4, 0.95
-    sheet.text(every, 0.35, "all", weight="bold")
-    sheet.text(short, 0.35, "short", weight="bold")
-    sheet.text(5.65, 0.35, "your minutes", weight="bold")
-    sheet.text(0.2, below, "Further, in any order", ha="left", weight="bold")
-    for x, stops, color, line in ((every, [name[:2] for name in core], BLUE, "-"), (short, SHORT, ORANGE, "--")):
-        for one, other in pairwise(stops):
-            sheet.arrow((x, rows[one]), (x, rows[other] - 0.1), color=color, line=line)
-    for name, minutes in LESSONS.items():
-        at, number = rows[name[:2]], name[:2]
-        sheet.line((every, at), color=BLUE, marker="o", markersize=13, mfc=BLUE if name in core else "white")
-        if number in (*SHORT, NEXT):
-            sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
-        sheet.text(1.3, at, name, ha="left")
-        sheet.text(5.65, at, minutes)
-    key = rows[max(rows)] + 0.65
-    sheet.line((short, key), color=ORANGE, marker="s", markersize=13, mfc="white")
-    sheet.text(1.3, key, "read this one after the short path", ha="left")
-    further = [name for name in LESSONS if name >= FURTHER]
-    hours = " to ".join(f"{sum(ends) / 60:.0f}" for ends in zip(*map(_ends, LESSONS.values()), strict=True))
-    return sheet.figure, (
-        f"The {len(core)} core lessons in order, with the minutes that you need for them, exercises included: "
-        f"{_listed(core)}. "
-        f"Then further lessons in any order: {_listed(further)}. They take {hours} hours in all. The short path is "
-        f"lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
-    )
-
-
-def _ends(minutes: str) -> list[int]:
-    """The two numbers of "55–65"."""
-    return [int(end) for end in minutes.split("–")]
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"{name} ({LESSONS[name]})" for name in names)
 
 
 def packages() -> Drawn:

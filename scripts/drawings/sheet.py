@@ -87,14 +87,13 @@ class Sheet:
         if body:
             self.text(x, y + heads * LINE / 2 + offset, body, family=family)
 
-    def arrow(self, *points: Point, color: str = "black", line: str = "-") -> None:
+    def arrow(self, *points: Point) -> None:
         """An arrow along the points."""
         from matplotlib.patches import FancyArrowPatch
         from matplotlib.path import Path
 
         head = {"arrowstyle": "-|>", "mutation_scale": 18, "joinstyle": "miter", "capstyle": "butt"}
-        path = Path(points)
-        self.axes.add_patch(FancyArrowPatch(path=path, color=color, linewidth=2, linestyle=line, **head))
+        self.axes.add_patch(FancyArrowPatch(path=Path(points), color="black", linewidth=2, **head))
 
     def join(self, *places: Place) -> None:
         """An arrow from each box to the next: straight across, or down or up in the middle of what they share."""
@@ -113,7 +112,7 @@ class Sheet:
         (top, bottom), right = tops, x + 0.12
         self.line((x, top), (right, top), (right, bottom), (x, bottom))
 
-    def line(self, *points: Point, color: str = "black", **style: object) -> None:
+    def line(self, *points: Point) -> None:
         """A line along the points."""
         xs, ys = zip(*points, strict=True)
-        self.axes.plot(xs, ys, color=color, **{"linewidth": 2, **style})
+        self.axes.plot(xs, ys, color="black", linewidth=2)
