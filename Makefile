@@ -147,6 +147,12 @@ bench: setup     ## the figures of docs/results.md, about 45 minutes; ARGS=--res
 $(BENCHES): bench-%: setup
 	$(BIN)/python experiments/bench_$(subst -,_,$*).py $(ARGS)
 
+# What to run again after a change; the tests only compare the pages with what is stored.
+#   a lesson or its settings: bench            rewards or probe: bench-rewards       attack: bench-attack
+#   preflight's estimates: bench-estimate      pilot: bench-pilot, bench-real-checks
+#   grpo_utils/real or the template structured_output: bench-real, bench-real-controls, bench-real-checks, bench-free
+#   the tiny models: all except bench-real*, bench-free and bench-checked, which train SmolLM2
+#   the pin of TRL, transformers or torch: bench, and what the notes of the release name
 bench-rewards:   ## the figures of docs/rewards.md, about 4 minutes
 bench-settings:  ## the figures of docs/settings.md, about 6 minutes; ARGS=--write: without training
 bench-losses:    ## the losses in docs/settings.md, 6 seeds each, about 15 minutes; run it again to continue
