@@ -9,16 +9,15 @@ outputs/checked/, so stop and start as you like.
 """
 
 import os
-from collections.abc import Iterable
-from functools import partial
-from operator import eq, gt, lt
 from pathlib import Path
 from time import perf_counter
 
 from benches import FIRST, NOT_YET, ROOT, filled, only_write, provenance, put, read_stored, train_missing
-from checked.arms import ARMS, SAMPLED_PROMPTS, untrained
+from checked.arms import ARMS, untrained
+from checked.learned import SEED, on_letter, on_query
 from checked.measuring import TOKENS, measure, rates
-from checked.tasks import CITIES, HELD_OUT, TASKS, held_out, training_rows
+from checked.spelling import unknown_words
+from checked.tasks import HELD_OUT, TASKS, held_out
 from free import first
 from grpo_core.training.measuring import wilson_interval
 
@@ -34,19 +33,11 @@ SAMPLED_HELD_OUT = 100
 MOST_GREEDY, LEAST_PASS, MOST_PASS = 0.3, 0.1, 0.6
 PILOTS = [dict(task=task, examples=count) for task in TASKS for count in EXAMPLES]
 TRAINED = 2  # tasks, at most: the first that suit
-SEED = 0
-#: Conditions that answer prompts of *query*, and the people whom each finds.
-BY_CITY = {f"city = '{city}'": partial(eq, city) for city in CITIES}
-BY_AGE = {
-    f"age {sign} {years}": partial(than, years) for years in range(18, 71) for sign, than in (("<", gt), (">", lt))
-}
-
-CONDITIONS = BY_CITY | BY_AGE
 
 
 def pilot(task: str, examples: int) -> dict:
     """The answers of the untrained model to one task."""
-    answerer, folder = untrained(bool(examples))(task, 0, WORK), WORK / f"{task}-{examples}"
+    answerer, folder = untrained(examples)(task, 0, WORK), WORK / f"{task}-{examples}"
     return measure(answerer, task, TASKS[task].rows(PROMPTS), SAMPLED, folder)
 
 
@@ -56,7 +47,9 @@ def compare(task: str, arm: str, seed: int) -> dict:
     start = perf_counter()
     answerer = ARMS[arm](task, seed, folder)
     minutes = round((perf_counter() - start) / 60, 1)
-    return measure(answerer, task, held_out(task), SAMPLED_HELD_OUT, folder) | dict(minutes=minutes) | answerer.about
+    found = measure(answerer, task, held_out(task), SAMPLED_HELD_OUT, folder)
+    unknown = dict(unknown_words=unknown_words(found["texts"])) if task == "letter" else {}
+    return found | unknown | dict(minutes=minutes) | answerer.about
 
 
 def fits(rows: list[dict]) -> str:
@@ -119,50 +112,6 @@ def differences(rows: list[dict]) -> str:
     return "\n".join(lines) or f"- {NOT_YET}"
 
 
-def conditions(rows: list[dict]) -> str:
-    """What needs no model on *query*, and what kind of condition each arm got right, in held-out prompts."""
-    prompts = held_out("query")
-    by_city, by_any = ([right_with(row, kind) for row in prompts] for kind in (BY_CITY, CONDITIONS))
-    constant = best_constant()
-    lines = [
-        f"- a loop over all conditions on a city or an age: {sum(by_any)} of {len(prompts)}",
-        f"- a rule, the city of the first wanted person: {sum(is_right(row, city_of_first(row)) for row in prompts)}",
-        f"- one query for all prompts, `{constant}`, the best on the training prompts: "
-        f"{sum(is_right(row, constant) for row in prompts)}",
-    ]
-    for arm in (row for row in rows if row["task"] == "query" and "arm" in row):
-        right = [digit == "1" for digit in arm["greedy"]]
-        with_city = sum(one and city for one, city in zip(right, by_city, strict=True))
-        lines.append(
-            f"- {arm['arm']}: {sum(right)}, {with_city} of them among the {sum(by_city)} that a city can answer"
-        )
-    return "\n".join(lines)
-
-
-def city_of_first(row: dict) -> str:
-    """The rule that GRPO found, as a condition."""
-    city = next(city for name, city, _ in row["drawn"]["people"] if name == row["drawn"]["wanted"][0])
-    return f"city = '{city}'"
-
-
-def best_constant() -> str:
-    """The condition that is right for the most training prompts of one run."""
-    prompts = training_rows("query", SAMPLED_PROMPTS, SEED)
-    return max(CONDITIONS, key=lambda condition: sum(is_right(row, condition) for row in prompts))
-
-
-def right_with(row: dict, conditions: Iterable[str]) -> bool:
-    """Whether one of the conditions answers a prompt of *query*."""
-    return any(is_right(row, condition) for condition in conditions)
-
-
-def is_right(row: dict, condition: str) -> bool:
-    """Whether a condition finds the wanted people of a prompt of *query*, and nobody else."""
-    people, wanted = row["drawn"]["people"], row["drawn"]["wanted"]
-    holds, column = CONDITIONS[condition], 1 if condition in BY_CITY else 2
-    return {person[0] for person in people if holds(person[column])} == set(wanted)
-
-
 def answers_of(rows: list[dict]) -> str:
     """The first greedy answers of each trained arm, because a check can be satisfied in a way that nobody meant."""
     shown = [row for row in rows if "arm" in row]
@@ -190,7 +139,8 @@ def section(stored: dict) -> str:
         sampled_held_out=SAMPLED_HELD_OUT,
         arms="\n".join(line(run, rows) for run in comparisons(rows)),
         differences=differences(rows),
-        conditions=conditions(rows),
+        on_query=on_query(rows),
+        on_letter=on_letter(rows),
         answers=answers_of(rows),
     )
     return f"\n{text}"

@@ -5,7 +5,7 @@ import random
 
 import bench_checked
 import pytest
-from checked import arms
+from checked import arms, learned
 from checked.arms import ARMS
 from checked.measuring import judged
 from checked.tasks import (
@@ -35,7 +35,7 @@ def test_the_examples_are_right_and_differ_from_the_prompts(task: Task):
     for drawn, answer in task.shown:
         assert all(task.parts(answer, drawn).values()), task.parts(answer, drawn)
     asked = {row["prompt"][-1]["content"] for row in task.rows(16)}
-    assert len(asked) == 16 and not asked & {turn["content"] for turn in task.examples()}
+    assert len(asked) == 16 and not asked & {turn["content"] for turn in task.examples(len(task.shown))}
 
 
 @EACH
@@ -213,6 +213,6 @@ def judge_a_sum(rewards, data):
 def test_conditions_are_judged_as_their_queries():
     task = TASKS["query"]
     for row in held_out("query")[:5]:
-        for condition in [*bench_checked.BY_CITY, "age < 40", "age > 40", bench_checked.city_of_first(row)]:
+        for condition in [*learned.BY_CITY, "age < 40", "age > 40", learned.city_of_first(row)]:
             parts = task.parts(f"SELECT name FROM people WHERE {condition}", row["drawn"])
-            assert bench_checked.is_right(row, condition) == all(parts.values())
+            assert learned.is_right(row, condition) == all(parts.values())

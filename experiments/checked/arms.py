@@ -15,21 +15,22 @@ from .measuring import AT_ONCE, TOKENS
 from .tasks import TASKS, training_rows
 
 HERE = Path(__file__).parent
+FEW = 3  # examples
 SAMPLED_PROMPTS, SAMPLES = STEPS * PROMPTS_PER_STEP, 4  # of self-training: as many as GRPO samples
 
 
-def untrained(with_them: bool) -> Callable[[str, int, Path], Answerer]:
-    """The untrained model, with or without the examples of the task in its prompt."""
+def untrained(count: int) -> Callable[[str, int, Path], Answerer]:
+    """The untrained model with the first examples of the task, or none, in its prompt."""
 
     def make(task: str, seed: int, folder: Path) -> Answerer:
-        return Answerer(frame=with_examples(TASKS[task].examples() if with_them else []))
+        return Answerer(frame=with_examples(TASKS[task].examples(count)))
 
     return make
 
 
 def self_training(task: str, seed: int, folder: Path) -> Answerer:
     """SFT, without examples in the prompt, on the right ones of the samples that three examples give."""
-    rows, framed = training_rows(task, SAMPLED_PROMPTS, seed), with_examples(TASKS[task].examples())
+    rows, framed = training_rows(task, SAMPLED_PROMPTS, seed), with_examples(TASKS[task].examples(FEW))
     model, tokenizer = load()
 
     def sampled(part: range) -> list[list[str]]:
@@ -47,25 +48,18 @@ def self_training(task: str, seed: int, folder: Path) -> Answerer:
     return Answerer(adapter, about=dict(right=sum(map(len, right)), kept=len(kept)))
 
 
-def grpo_on(task: str, seed: int, folder: Path, start: Path | None = None) -> Answerer:
+def grpo_on(task: str, seed: int, folder: Path) -> Answerer:
     """GRPO with the settings of `make real`, and the check as its rewards."""
     options = ("--dataset_name", task, "--max_prompt_tokens", "256", "--max_completion_length", str(TOKENS))
     files = dict(rewards=HERE / "rewards.py", data=HERE / "data.py")
-    adapter, curves = grpo(seed, folder, *options, start=start, **files)
+    adapter, curves = grpo(seed, folder, *options, **files)
     return Answerer(adapter, about=dict(curves=dict(correct=curves["correct"])))
 
 
-def self_training_then_grpo(task: str, seed: int, folder: Path) -> Answerer:
-    """GRPO that goes on from the adapter of self-training, which another row has trained or this one trains."""
-    first = self_training(task, seed, folder.with_name(f"{task}-self-training-{seed}"))
-    second = grpo_on(task, seed, folder, start=first.adapter)
-    return Answerer(second.adapter, about=first.about | second.about)
-
-
 ARMS = {
-    "no examples": untrained(with_them=False),
-    "3 examples": untrained(with_them=True),
+    "no examples": untrained(0),
+    "3 examples": untrained(FEW),
+    "8 examples": untrained(8),
     "self-training": self_training,
     "GRPO": grpo_on,
-    "self-training, then GRPO": self_training_then_grpo,
 }

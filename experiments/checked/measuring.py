@@ -32,7 +32,7 @@ def measure(answerer: Answerer, task: str, rows: Sequence[dict], sampled_rows: i
 
 
 def judged(task: str, rows: Sequence[dict], greedy: Sequence[Sequence[str]], sampled: Sequence[Sequence[str]]) -> dict:
-    """Which answers are right, which of their parts are, how alike they are, and the first texts.
+    """Which answers are right, which of their parts are, how alike they are, and the texts.
 
     ``different`` is the mean share of different texts among the samples of a prompt.
     """
@@ -47,7 +47,7 @@ def judged(task: str, rows: Sequence[dict], greedy: Sequence[Sequence[str]], sam
         parts={name: round(fmean(parts[name] for parts in every), 3) for name in every[0]},
         most_common_start=round(first_words.most_common(1)[0][1] / len(greedy), 3),
         different=round(fmean(len(set(said)) / len(said) for said in sampled), 3),
-        texts=[text for (text,) in greedy[:20]],
+        texts=[text for (text,) in greedy],
         sampled_texts=[text for said in sampled[:4] for text in said[:2]],
     )
 

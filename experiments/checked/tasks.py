@@ -50,10 +50,16 @@ class Task:
             rows.setdefault(asked, drawn)
         return [dict(prompt=[dict(role="user", content=asked)], drawn=drawn) for asked, drawn in rows.items()]
 
-    def examples(self) -> list[dict]:
-        """The examples as turns of a chat."""
+    def examples(self, count: int) -> list[dict]:
+        """The first examples as turns of a chat.
+
+        Raises:
+            ValueError: the task has fewer.
+        """
+        if count > len(self.shown):
+            raise ValueError(f"{count} examples were asked for, and the task has {len(self.shown)}")
         turns = []
-        for drawn, answer in self.shown:
+        for drawn, answer in self.shown[:count]:
             turns += [dict(role="user", content=self.ask(**drawn)), dict(role="assistant", content=answer)]
         return turns
 
@@ -231,6 +237,11 @@ PEOPLE = (
     [["Ann", "Rome", 31], ["Ben", "Oslo", 64], ["Gus", "Rome", 22], ["Fay", "Lima", 45], ["June", "Oslo", 58]],
     [["Emil", "Lima", 40], ["Hana", "Rome", 19], ["Carl", "Lima", 33], ["Dora", "Oslo", 27], ["Ivan", "Rome", 52]],
     [["Fay", "Oslo", 24], ["Carl", "Rome", 36], ["June", "Lima", 61], ["Ann", "Lima", 29], ["Ben", "Rome", 47]],
+    [["Gus", "Lima", 55], ["Ivan", "Oslo", 21], ["Dora", "Lima", 38], ["Hana", "Oslo", 43], ["Emil", "Rome", 60]],
+    [["June", "Rome", 34], ["Ann", "Oslo", 49], ["Carl", "Oslo", 26], ["Gus", "Lima", 62], ["Dora", "Rome", 57]],
+    [["Ben", "Lima", 23], ["Hana", "Lima", 50], ["Fay", "Rome", 37], ["Ivan", "Lima", 44], ["June", "Oslo", 30]],
+    [["Emil", "Oslo", 51], ["Gus", "Rome", 28], ["Ann", "Lima", 63], ["Carl", "Rome", 42], ["Hana", "Oslo", 35]],
+    [["Dora", "Oslo", 46], ["Ivan", "Rome", 59], ["Ben", "Oslo", 32], ["June", "Lima", 25], ["Fay", "Lima", 53]],
 )
 TASKS = {
     "sentence": Task(
@@ -272,6 +283,11 @@ TASKS = {
             (dict(people=PEOPLE[0], wanted=["Ann", "Gus"]), "SELECT name FROM people WHERE city = 'Rome'"),
             (dict(people=PEOPLE[1], wanted=["Emil", "Ivan"]), "SELECT name FROM people WHERE age > 35"),
             (dict(people=PEOPLE[2], wanted=["Fay"]), "SELECT name FROM people WHERE age < 26"),
+            (dict(people=PEOPLE[3], wanted=["Ivan", "Hana"]), "SELECT name FROM people WHERE city = 'Oslo'"),
+            (dict(people=PEOPLE[4], wanted=["Gus", "Dora"]), "SELECT name FROM people WHERE age > 50"),
+            (dict(people=PEOPLE[5], wanted=["Ben", "Hana", "Ivan"]), "SELECT name FROM people WHERE city = 'Lima'"),
+            (dict(people=PEOPLE[6], wanted=["Gus", "Hana"]), "SELECT name FROM people WHERE age < 40"),
+            (dict(people=PEOPLE[7], wanted=["Ivan"]), "SELECT name FROM people WHERE city = 'Rome'"),
         ),
         solver=True,
     ),
@@ -283,6 +299,11 @@ TASKS = {
             (dict(letters="jk", least=4), "jacket, jungle, kettle, kitchen"),
             (dict(letters="kv", least=5), "kingdom, knight, valley, village"),
             (dict(letters="vj", least=3), "van, voice, jelly, juice"),
+            (dict(letters="ku", least=3), "key, king, uncle, under"),
+            (dict(letters="uj", least=4), "unit, useful, join, joke"),
+            (dict(letters="yv", least=5), "young, yellow, visit, vowel"),
+            (dict(letters="jy", least=3), "jam, jump, yes, year"),
+            (dict(letters="vk", least=4), "vase, very, keep, kind"),
         ),
         solver=True,
     ),

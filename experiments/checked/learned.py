@@ -1,0 +1,103 @@
+"""What needs no model on a task that was trained, and what kind of answer each arm got right there."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from operator import eq, gt, lt
+
+from benches import NOT_YET
+
+from .arms import SAMPLED_PROMPTS
+from .spelling import words
+from .tasks import CITIES, TASKS, held_out, training_rows
+
+SEED = 0  # of every run
+SHOWN = 8  # words
+#: Conditions that answer prompts of *query*, and the people whom each finds.
+BY_CITY = {f"city = '{city}'": partial(eq, city) for city in CITIES}
+BY_AGE = {
+    f"age {sign} {years}": partial(than, years) for years in range(18, 71) for sign, than in (("<", gt), (">", lt))
+}
+CONDITIONS = BY_CITY | BY_AGE
+
+
+def on_query(rows: list[dict]) -> str:
+    """What needs no model on *query*, and what kind of condition each arm got right, in held-out prompts."""
+    prompts = held_out("query")
+    by_city, by_any = ([right_with(row, kind) for row in prompts] for kind in (BY_CITY, CONDITIONS))
+    constant = best_constant()
+    lines = [
+        f"- a loop over all conditions on a city or an age: {sum(by_any)} of {len(prompts)}",
+        f"- a rule, the city of the first wanted person: {sum(is_right(row, city_of_first(row)) for row in prompts)}",
+        f"- one query for all prompts, `{constant}`, the best on the training prompts: "
+        f"{sum(is_right(row, constant) for row in prompts)}",
+    ]
+    for arm in (row for row in rows if row["task"] == "query" and "arm" in row):
+        right = [digit == "1" for digit in arm["greedy"]]
+        with_city = sum(one and city for one, city in zip(right, by_city, strict=True))
+        lines.append(
+            f"- {arm['arm']}: {sum(right)}, {with_city} of them among the {sum(by_city)} that a city can answer"
+        )
+    return "\n".join(lines)
+
+
+def city_of_first(row: dict) -> str:
+    """The rule that GRPO found, as a condition."""
+    city = next(city for name, city, _ in row["drawn"]["people"] if name == row["drawn"]["wanted"][0])
+    return f"city = '{city}'"
+
+
+def best_constant() -> str:
+    """The condition that is right for the most training prompts of one run."""
+    prompts = training_rows("query", SAMPLED_PROMPTS, SEED)
+    return max(CONDITIONS, key=lambda condition: sum(is_right(row, condition) for row in prompts))
+
+
+def right_with(row: dict, conditions: Iterable[str]) -> bool:
+    """Whether one of the conditions answers a prompt of *query*."""
+    return any(is_right(row, condition) for condition in conditions)
+
+
+def is_right(row: dict, condition: str) -> bool:
+    """Whether a condition finds the wanted people of a prompt of *query*, and nobody else."""
+    people, wanted = row["drawn"]["people"], row["drawn"]["wanted"]
+    holds, column = CONDITIONS[condition], 1 if condition in BY_CITY else 2
+    return {person[0] for person in people if holds(person[column])} == set(wanted)
+
+
+def on_letter(rows: list[dict]) -> str:
+    """What needs no model on *letter*, and what the words of GRPO are, in held-out prompts."""
+    prompts = held_out("letter")
+    found = next((row for row in rows if (row["task"], row.get("arm")) == ("letter", "GRPO")), None)
+    solved = sum(all(TASKS["letter"].parts(without_words(row), row["drawn"]).values()) for row in prompts)
+    first = f"- a line of code that writes no words, such as `{without_words(prompts[0])}`: {solved} of {len(prompts)}"
+    if not found:
+        return f"{first}\n- GRPO: {NOT_YET}"
+    unknown, right = set(found["unknown_words"]), [digit == "1" for digit in found["greedy"]]
+    lists = [words(text) for text, one in zip(found["texts"], right, strict=True) if one]
+    counts = Counter(word for said in lists for word in said)
+    trained = {row["drawn"]["letters"] for row in training_rows("letter", SAMPLED_PROMPTS, SEED)}
+    new = [one for one, row in zip(right, prompts, strict=True) if row["drawn"]["letters"] not in trained]
+    often = ", ".join(f"`{word}` ({count})" for word, count in counts.most_common(SHOWN))
+    invented = [word for word, _ in counts.most_common() if word in unknown]
+    shown = ", ".join(f"`{word}`" for word in invented[:SHOWN])
+    return "\n".join(
+        [
+            first,
+            f"- GRPO: {len(lists)}, and {sum(not unknown & set(said) for said in lists)} if each word must be in a "
+            "dictionary (Hunspell, American English)",
+            f"- GRPO on pairs of letters that no training prompt had in this order: {sum(new)} of {len(new)}",
+            f"- the {len(counts)} different words in GRPO's correct answers; most often {often}",
+            f"- {len(invented)} of these words are not in the dictionary, such as {shown}",
+        ]
+    )
+
+
+def without_words(row: dict) -> str:
+    """An answer to a prompt of *letter* that only repeats letters, which the check accepts.
+
+    >>> without_words(dict(drawn=dict(letters="ec", least=4)))
+    'eeee, eeeee, cccc, ccccc'
+    """
+    letters, least = row["drawn"]["letters"], row["drawn"]["least"]
+    return ", ".join(letter * length for letter in letters for length in (least, least + 1))
