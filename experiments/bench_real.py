@@ -132,9 +132,9 @@ def in_readme(stored: dict) -> str:
     eight, imitated = (first.mean(name, "greedy") for name in ("8 examples", sft_name(200)))
     reached = dict(first=before[0], least=min(after), most=max(after))
     checked = read_stored(bench_checked.STORED)["rows"]
-    arms = dict(query_few="3 examples", query_self="self-training", query_grpo="GRPO")
-    query = {name: on_task(checked, arm) for name, arm in arms.items()}
-    text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated, **query)
+    arms = dict(letter_few="3 examples", letter_self="self-training", letter_grpo="GRPO")
+    letter = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}
+    text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated, **letter)
     return f"{README_BEGIN}\n{text}{README_END}"
 
 

@@ -1,7 +1,7 @@
 """What needs no model on a task that was trained, and what kind of answer each arm got right there."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import eq, gt, lt
 
@@ -68,29 +68,57 @@ def is_right(row: dict, condition: str) -> bool:
 def on_letter(rows: list[dict]) -> str:
     """What needs no model on *letter*, and what the words of GRPO are, in held-out prompts."""
     prompts = held_out("letter")
-    found = next((row for row in rows if (row["task"], row.get("arm")) == ("letter", "GRPO")), None)
     solved = sum(all(TASKS["letter"].parts(without_words(row), row["drawn"]).values()) for row in prompts)
     first = f"- a line of code that writes no words, such as `{without_words(prompts[0])}`: {solved} of {len(prompts)}"
+    found = grpo_on_letter(rows)
     if not found:
         return f"{first}\n- GRPO: {NOT_YET}"
-    unknown, right = set(found["unknown_words"]), [digit == "1" for digit in found["greedy"]]
-    lists = [words(text) for text, one in zip(found["texts"], right, strict=True) if one]
+    lists, unknown = correct_lists(found), set(found["unknown_words"])
     counts = Counter(word for said in lists for word in said)
     trained = {row["drawn"]["letters"] for row in training_rows("letter", SAMPLED_PROMPTS, SEED)}
-    new = [one for one, row in zip(right, prompts, strict=True) if row["drawn"]["letters"] not in trained]
+    new = [
+        digit == "1"
+        for digit, row in zip(found["greedy"], prompts, strict=True)
+        if row["drawn"]["letters"] not in trained
+    ]
     often = ", ".join(f"`{word}` ({count})" for word, count in counts.most_common(SHOWN))
     invented = [word for word, _ in counts.most_common() if word in unknown]
     shown = ", ".join(f"`{word}`" for word in invented[:SHOWN])
     return "\n".join(
         [
             first,
-            f"- GRPO: {len(lists)}, and {sum(not unknown & set(said) for said in lists)} if each word must be in a "
-            "dictionary (Hunspell, American English)",
+            f"- GRPO: {len(lists)}, and {len(all_known(found))} if each word must be in a dictionary (Hunspell, "
+            "American English)",
             f"- GRPO on pairs of letters that no training prompt had in this order: {sum(new)} of {len(new)}",
             f"- the {len(counts)} different words in GRPO's correct answers; most often {often}",
             f"- {len(invented)} of these words are not in the dictionary, such as {shown}",
         ]
     )
+
+
+def letter_run(rows: Sequence[dict], steps: int) -> dict[str, str]:
+    """Of GRPO on *letter*: the correct lists, those of known words, and the largest share of a batch in early steps."""
+    if not (found := grpo_on_letter(rows)):
+        return dict.fromkeys(("letter_correct", "letter_known", "letter_early"), NOT_YET)
+    return dict(
+        letter_correct=str(len(correct_lists(found))),
+        letter_known=str(len(all_known(found))),
+        letter_early=f"{max(found['curves']['correct'][:steps]):.0%}",
+    )
+
+
+def grpo_on_letter(rows: Sequence[dict]) -> dict | None:
+    return next((row for row in rows if (row["task"], row.get("arm")) == ("letter", "GRPO")), None)
+
+
+def correct_lists(found: dict) -> list[list[str]]:
+    """The words of each correct greedy answer of a row of *letter*."""
+    return [words(text) for text, digit in zip(found["texts"], found["greedy"], strict=True) if digit == "1"]
+
+
+def all_known(found: dict) -> list[list[str]]:
+    """The correct lists of which the dictionary has every word."""
+    return [said for said in correct_lists(found) if not set(found["unknown_words"]) & set(said)]
 
 
 def without_words(row: dict) -> str:

@@ -1,30 +1,28 @@
-"""What other pages say of the tasks with a check: rates of one of them, in percent."""
+"""What other pages say of the tasks with a check: rates in percent, and minutes."""
 
 from collections.abc import Sequence
 from statistics import fmean
 
 from benches import NOT_YET
 
-TASK = "query"
 
-
-def on_task(rows: Sequence[dict], arm: str, eight: bool = False) -> str:
+def on_task(rows: Sequence[dict], task: str, arm: str, eight: bool = False) -> str:
     """The greedy accuracy, or pass@8, of an arm on a task that has no answers to imitate."""
-    found = _of(rows, arm)
+    found = _of(rows, task, arm)
     if not found:
         return NOT_YET
     right = [count > 0 for count in found["sampled"]] if eight else [digit == "1" for digit in found["greedy"]]
     return percent(fmean(right))
 
 
-def minutes_on_task(rows: Sequence[dict], arm: str) -> str:
+def minutes_on_task(rows: Sequence[dict], task: str, arm: str) -> str:
     """The minutes of training, and of sampling for it, by the clock."""
-    found = _of(rows, arm)
+    found = _of(rows, task, arm)
     return f"{found['minutes']:.0f}" if found else NOT_YET
 
 
-def _of(rows: Sequence[dict], arm: str) -> dict | None:
-    return next((row for row in rows if (row["task"], row.get("arm")) == (TASK, arm)), None)
+def _of(rows: Sequence[dict], task: str, arm: str) -> dict | None:
+    return next((row for row in rows if (row["task"], row.get("arm")) == (task, arm)), None)
 
 
 def percent(rate: float) -> str:
