@@ -38,11 +38,19 @@ def on_query(rows: list[dict]) -> str:
         lines.append(
             f"- {arm['arm']}: {sum(right)}, {with_city} of them among the {sum(by_city)} that a city can answer"
         )
+    for arm in (row for row in rows if (row["task"], row.get("arm")) == ("query", "GRPO")):
+        followed = sum(city_of_first(row) in text for row, text in zip(prompts, arm["texts"], strict=True))
+        lines.append(f"- GRPO's condition is on a city in {cities(arm)} answers, and follows the rule in {followed}")
     return "\n".join(lines)
 
 
+def cities(arm: dict) -> int:
+    """How many answers of an arm on *query* have a condition on a city."""
+    return sum("city = '" in text for text in arm["texts"])
+
+
 def city_of_first(row: dict) -> str:
-    """The rule that GRPO found, as a condition."""
+    """The rule that GRPO comes near, as a condition."""
     city = next(city for name, city, _ in row["drawn"]["people"] if name == row["drawn"]["wanted"][0])
     return f"city = '{city}'"
 
