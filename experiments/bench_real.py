@@ -27,9 +27,10 @@ from benches import (
     train_missing,
     write_between,
 )
-from checked.reading import on_task
+from checked.reading import on_task, right_samples
 from free import first
 from free.arms import sft_name
+from free.table import draws
 
 from grpo_utils import paired_change, smollm2
 from grpo_utils.evaluation.statistics import Change, Rate, paired_difference
@@ -127,14 +128,13 @@ def section(stored: dict) -> str:
 
 def in_readme(stored: dict) -> str:
     """What the README says that `make real` reached with each seed."""
-    runs = of(stored, TASKS[0], USUAL, STEPS)
-    before, after = ([rates(run[when])["greedy"] for run in runs] for when in TIMES)
-    eight, imitated = (first.mean(name, "greedy") for name in ("8 examples", sft_name(200)))
-    reached = dict(first=before[0], least=min(after), most=max(after))
+    before = rates(of(stored, TASKS[0], USUAL, STEPS)[0]["before"])["greedy"]
+    free = dict(eight=draws("8 examples", "{:.0%}"), sft=first.mean(sft_name(200), "greedy"))
     checked = read_stored(bench_checked.STORED)["rows"]
     arms = dict(letter_few="3 examples", letter_self="self-training", letter_grpo="GRPO")
     letter = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}
-    text = filled("real_readme", rows=ROWS, **reached, eight=eight, sft=imitated, **letter)
+    letter |= dict(letter_right=right_samples(checked, "letter"))
+    text = filled("real_readme", rows=ROWS, first=before, **free, **letter)
     return f"{README_BEGIN}\n{text}{README_END}"
 
 

@@ -8,6 +8,7 @@ from operator import eq, gt, lt
 from benches import NOT_YET
 
 from .arms import SAMPLED_PROMPTS
+from .reading import percent
 from .spelling import words
 from .tasks import CITIES, TASKS, held_out, training_rows
 
@@ -24,13 +25,11 @@ CONDITIONS = BY_CITY | BY_AGE
 def on_query(rows: list[dict]) -> str:
     """What needs no model on *query*, and what kind of condition each arm got right, in held-out prompts."""
     prompts = held_out("query")
-    by_city, by_any = ([right_with(row, kind) for row in prompts] for kind in (BY_CITY, CONDITIONS))
-    constant = best_constant()
+    by_city = [right_with(row, BY_CITY) for row in prompts]
     lines = [
-        f"- a loop over all conditions on a city or an age: {sum(by_any)} of {len(prompts)}",
-        f"- a rule, the city of the first wanted person: {sum(is_right(row, city_of_first(row)) for row in prompts)}",
-        f"- one query for all prompts, `{constant}`, the best on the training prompts: "
-        f"{sum(is_right(row, constant) for row in prompts)}",
+        f"- a loop over all conditions on a city or an age: {loop()} of {len(prompts)}",
+        f"- a rule, the city of the first wanted person: {rule()}",
+        f"- one query for all prompts, `{best_constant()}`, the best on the training prompts: {constant()}",
     ]
     for arm in (row for row in rows if row["task"] == "query" and "arm" in row):
         right = [digit == "1" for digit in arm["greedy"]]
@@ -38,10 +37,40 @@ def on_query(rows: list[dict]) -> str:
         lines.append(
             f"- {arm['arm']}: {sum(right)}, {with_city} of them among the {sum(by_city)} that a city can answer"
         )
-    for arm in (row for row in rows if (row["task"], row.get("arm")) == ("query", "GRPO")):
-        followed = sum(city_of_first(row) in text for row, text in zip(prompts, arm["texts"], strict=True))
-        lines.append(f"- GRPO's condition is on a city in {cities(arm)} answers, and follows the rule in {followed}")
+    if found := grpo_on("query", rows):
+        lines.append(
+            f"- GRPO's condition is on a city in {cities(found)} answers, and follows the rule in {followed(rows)}"
+        )
     return "\n".join(lines)
+
+
+def query_without_a_model() -> dict[str, str]:
+    """The accuracy on *query* of a fixed query, of a rule and of a loop, by name."""
+    found = dict(query_constant=constant(), query_rule=rule(), query_loop=loop())
+    return {name: percent(count / len(held_out("query"))) for name, count in found.items()}
+
+
+def constant() -> int:
+    """How many held-out prompts one condition answers, the best on the training prompts."""
+    condition = best_constant()
+    return sum(is_right(row, condition) for row in held_out("query"))
+
+
+def rule() -> int:
+    """How many held-out prompts a condition on the city of the first wanted person answers."""
+    return sum(is_right(row, city_of_first(row)) for row in held_out("query"))
+
+
+def loop() -> int:
+    """How many held-out prompts some condition answers, so that a loop over all finds it."""
+    return sum(right_with(row, CONDITIONS) for row in held_out("query"))
+
+
+def followed(rows: Sequence[dict]) -> str:
+    """In how many answers to *query* GRPO's condition is on the city of the first wanted person."""
+    if not (found := grpo_on("query", rows)):
+        return NOT_YET
+    return str(sum(city_of_first(row) in text for row, text in zip(held_out("query"), found["texts"], strict=True)))
 
 
 def cities(arm: dict) -> int:
@@ -76,19 +105,17 @@ def is_right(row: dict, condition: str) -> bool:
 def on_letter(rows: list[dict]) -> str:
     """What needs no model on *letter*, and what the words of GRPO are, in held-out prompts."""
     prompts = held_out("letter")
-    solved = sum(all(TASKS["letter"].parts(without_words(row), row["drawn"]).values()) for row in prompts)
+    solved = round(repeated_letters() * len(prompts))
     first = f"- a line of code that writes no words, such as `{without_words(prompts[0])}`: {solved} of {len(prompts)}"
-    found = grpo_on_letter(rows)
+    found = grpo_on("letter", rows)
     if not found:
         return f"{first}\n- GRPO: {NOT_YET}"
     lists, unknown = correct_lists(found), set(found["unknown_words"])
     counts = Counter(word for said in lists for word in said)
     trained = {row["drawn"]["letters"] for row in training_rows("letter", SAMPLED_PROMPTS, SEED)}
-    new = [
-        digit == "1"
-        for digit, row in zip(found["greedy"], prompts, strict=True)
-        if row["drawn"]["letters"] not in trained
-    ]
+    new = {n: row["drawn"]["letters"] for n, row in enumerate(prompts) if row["drawn"]["letters"] not in trained}
+    right = sum(found["greedy"][n] == "1" for n in new)
+    turned = sum(pair[::-1] in trained for pair in set(new.values()))
     often = ", ".join(f"`{word}` ({count})" for word, count in counts.most_common(SHOWN))
     invented = [word for word, _ in counts.most_common() if word in unknown]
     shown = ", ".join(f"`{word}`" for word in invented[:SHOWN])
@@ -97,7 +124,9 @@ def on_letter(rows: list[dict]) -> str:
             first,
             f"- GRPO: {len(lists)}, and {len(all_known(found))} if each word must be in a dictionary (Hunspell, "
             "American English)",
-            f"- GRPO on pairs of letters that no training prompt had in this order: {sum(new)} of {len(new)}",
+            f"- GRPO on the prompts with {len(set(new.values()))} pairs of letters that no training prompt had in this "
+            f"order: {right} of {len(new)} ({turned} of the pairs were trained in the other order; the other prompts "
+            "differ from a training prompt only in the least length)",
             f"- the {len(counts)} different words in GRPO's correct answers; most often {often}",
             f"- {len(invented)} of these words are not in the dictionary, such as {shown}",
         ]
@@ -105,18 +134,19 @@ def on_letter(rows: list[dict]) -> str:
 
 
 def letter_run(rows: Sequence[dict], steps: int) -> dict[str, str]:
-    """Of GRPO on *letter*: the correct lists, those of known words, and the largest share of a batch in early steps."""
-    if not (found := grpo_on_letter(rows)):
-        return dict.fromkeys(("letter_correct", "letter_known", "letter_early"), NOT_YET)
+    """Of GRPO on *letter*: correct lists, those of known words, and the share of a batch, at most early and at last."""
+    if not (found := grpo_on("letter", rows)):
+        return dict.fromkeys(("letter_correct", "letter_known", "letter_early", "letter_last"), NOT_YET)
     return dict(
         letter_correct=str(len(correct_lists(found))),
         letter_known=str(len(all_known(found))),
         letter_early=f"{max(found['curves']['correct'][:steps]):.0%}",
+        letter_last=f"{found['curves']['correct'][-1]:.0%}",
     )
 
 
-def grpo_on_letter(rows: Sequence[dict]) -> dict | None:
-    return next((row for row in rows if (row["task"], row.get("arm")) == ("letter", "GRPO")), None)
+def grpo_on(task: str, rows: Sequence[dict]) -> dict | None:
+    return next((row for row in rows if (row["task"], row.get("arm")) == (task, "GRPO")), None)
 
 
 def correct_lists(found: dict) -> list[list[str]]:
@@ -127,6 +157,12 @@ def correct_lists(found: dict) -> list[list[str]]:
 def all_known(found: dict) -> list[list[str]]:
     """The correct lists of which the dictionary has every word."""
     return [said for said in correct_lists(found) if not set(found["unknown_words"]) & set(said)]
+
+
+def repeated_letters() -> float:
+    """The accuracy on *letter* of answers that only repeat letters."""
+    right = [all(TASKS["letter"].parts(without_words(row), row["drawn"]).values()) for row in held_out("letter")]
+    return sum(right) / len(right)
 
 
 def without_words(row: dict) -> str:

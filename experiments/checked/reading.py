@@ -21,6 +21,12 @@ def minutes_on_task(rows: Sequence[dict], task: str, arm: str) -> str:
     return f"{found['minutes']:.0f}" if found else NOT_YET
 
 
+def right_samples(rows: Sequence[dict], task: str) -> str:
+    """How many samples of self-training were correct."""
+    found = _of(rows, task, "self-training")
+    return str(found["right"]) if found else NOT_YET
+
+
 def _of(rows: Sequence[dict], task: str, arm: str) -> dict | None:
     return next((row for row in rows if (row["task"], row.get("arm")) == (task, arm)), None)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benches import FIRST, NOT_YET, filled, put
-from checked.learned import letter_run
-from checked.reading import minutes_on_task, on_task, percent
+from checked.learned import followed, letter_run, query_without_a_model, repeated_letters
+from checked.reading import minutes_on_task, on_task, percent, right_samples
 
 from grpo_utils.real.measuring import rates
 
@@ -47,6 +47,11 @@ def section(checked: Sequence[dict]) -> str:
         pass_grpo=shown("GRPO", "pass@8"),
         **on_tasks(checked),
         **letter_run(checked, EARLY),
+        **query_without_a_model(),
+        query_followed=followed(checked),
+        letter_line=percent(repeated_letters()),
+        letter_right=right_samples(checked, "letter"),
+        query_right=right_samples(checked, "query"),
         early=EARLY,
     )
     return f"\n{text}"

@@ -39,8 +39,15 @@ def section() -> str:
         rate_at=RATE_AT,
         left=sum(finished(cell) is None for cell in CELLS),
         cells=len(CELLS),
+        draws_8=draws("8 examples"),
+        draws_3=draws(AGAINST[0]),
     )
     return f"\n{text}"
+
+
+def draws(arm: str, form: str = "{:.3f}") -> str:
+    """The greedy accuracy of each seed of an arm that has ended."""
+    return " and ".join(form.format(rates(each)["greedy"]) for each in of(arm)) or NOT_YET
 
 
 def of(arm: str) -> list[dict]:

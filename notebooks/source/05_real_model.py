@@ -2,7 +2,8 @@
 # # 05 · A real model
 #
 # SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON, and {{sum(few_shot)}} with three examples
-# in its prompt. After {{STEPS}} steps of GRPO it needs no examples, and gets {{sum(after["greedy"])}} right.
+# in its prompt. After {{STEPS}} steps of GRPO, whose rewards read 560 correct answers, it needs no examples, and gets
+# {{sum(after["greedy"])}} right.
 #
 # **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the {{STEPS}} steps does the
 # first correct one come?
@@ -594,7 +595,8 @@ for kind in ("known sentence", "new sentence"):
 # before training, and {{sum(after["greedy"])}} are now. The untrained model with three examples in its prompt gets
 # {{sum(few_shot)}}. The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs
 # no examples. Compared with eight examples, which [were better than
-# three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), the gain is smaller.
+# three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) (0.81 and 0.70 of 400 prompts with two draws), the gain is
+# smaller.
 #
 # Three limits remain:
 #
@@ -683,12 +685,13 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #
 # ## 12. Before you try it with your own model
 #
-# - If you have gold answers, try supervised fine-tuning (SFT) first ([lesson 10](10_sft_then_grpo.ipynb)). With 200 of them,
-#   it reached 0.98 on 400 held-out prompts, and GRPO 0.94 (one seed each, [the
+# - If you have gold answers (the rewards here read 560), try supervised fine-tuning (SFT) first ([lesson
+#   10](10_sft_then_grpo.ipynb)). With 200 of them, it reached 0.98 on 400 held-out prompts, and GRPO 0.94 (one seed each, [the
 #   table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
-# - If a program can check the answers but nobody has written them, GRPO can be ahead. On [SQL
-#   queries](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it beat examples in the prompt and training on
-#   the model's own checked samples.
+# - If a program can check the answers but nobody has written them, GRPO can be ahead. On [four words with given first
+#   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right, and three examples in the
+#   prompt or training on the model's own correct samples none (one seed). Look for a program that writes answers first:
+#   there, a line of code does.
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
 # - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that this works, not how reliably.
 # - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
