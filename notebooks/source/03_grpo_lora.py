@@ -13,7 +13,7 @@
 # You need Python and the idea of [lesson 00](00_start.ipynb). On a free T4, this lesson trains Qwen2.5-1.5B in [40 to 50
 # minutes, estimated](../docs/gpu.md); run the shorter [lesson 05](05_real_model.ipynb) first.
 #
-# Your time: 60–65 minutes with exercises. *Run All* takes about 1 to 4 minutes on a CPU, and 1.6 GB of memory.
+# Your time: 60–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.6 GB of memory.
 #
 # {{badges}}
 

@@ -10,7 +10,7 @@
 #
 # You need [lesson 03](03_grpo_lora.ipynb) and the tests of [lesson 06](06_evaluation.ipynb).
 #
-# Your time: 45–55 minutes with exercises. *Run All* takes about 2 to 6 minutes on a CPU, and 1.8 GB of memory.
+# Your time: 45–55 minutes with exercises. *Run All* takes about 2 minutes on a CPU, and 1.8 GB of memory.
 #
 # {{badges}}
 

@@ -11,7 +11,7 @@
 #
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
-# Your time: 55–65 minutes with exercises. *Run All* takes about 1 to 5 minutes on a CPU, and 1.0 GB of memory.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.0 GB of memory.
 #
 # {{badges}}
 

@@ -11,7 +11,7 @@
 #
 # You need [lesson 02](02_rewards.ipynb).
 #
-# Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 4 minutes on a CPU, and 1.1 GB of memory.
+# Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 3 minutes on a CPU, and 1.1 GB of memory.
 #
 # {{badges}}
 

@@ -11,7 +11,7 @@
 #
 # Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss with its ratio and its clip.
 #
-# Your time: 55–65 minutes with exercises. *Run All* takes about 2 to 4 minutes on a CPU, and 1.0 GB of memory.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 2 minutes on a CPU, and 1.0 GB of memory.
 #
 # {{badges}}
 
