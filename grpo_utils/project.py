@@ -51,6 +51,8 @@ def new_project(template: str, folder: str | Path) -> Path:
         with _whole_or_nothing(folder):
             copy_template(template, folder)
             shutil.copytree(TINY_MODELS / "tiny-qwen3", folder / "tiny-model")
+            # Without one, pytest would take the settings of a folder above, such as a clone of the course.
+            (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
             write_wheel(folder / "vendor")
     except OSError as error:
         # copytree reports each file that it could not copy, and why.

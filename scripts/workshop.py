@@ -34,7 +34,9 @@ FOLDED = re.compile("<details><summary>Solutions?</summary>")
 FOLD_OR_PARAGRAPH = re.compile(r"<details>.*?</details>|\S.*?(?=\n\n|\Z)", re.DOTALL)
 RUN_FIRST = "<details><summary>After you have run the cells above</summary>"
 #: In the first cell: it gives away what the class is about to guess.
-AT_THE_END = "<details><summary>What this lesson's run showed (read it at the end)</summary>"
+AT_THE_END = (
+    "<details><summary>What this lesson's run showed (in a class, wait; alone, read it before you guess)</summary>"
+)
 #: The folders of pages that are handed out.
 PAGES = ("docs", "grpo_check/docs")
 #: Documents only for the instructor.
@@ -161,10 +163,12 @@ def set_aside(path: Path) -> Path:
 
 
 def main(target: Path = TARGET) -> None:
+    copies = {}  # all of them before one is written: a part of them would look complete
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         unfilled = convert(SOURCES / f"{path.stem}.py", current())
-        copy = student_copy(nbformat.read(path, as_version=4), path.stem, unfilled)
-        print(put(target / path.name, nbformat.writes(copy) + "\n"))
+        copies[path.name] = student_copy(nbformat.read(path, as_version=4), path.stem, unfilled)
+    for name, copy in copies.items():
+        print(put(target / name, nbformat.writes(copy) + "\n"))
     for folder in PAGES:
         for path in sorted((ROOT / folder).glob("*.md")):
             if path.name not in NOT_HANDED_OUT:

@@ -115,6 +115,15 @@ def test_the_command_prints_what_to_type_next(tmp_path):
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
 
 
+def test_pytest_takes_no_settings_of_a_folder_above_a_project(tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\naddopts = "--no-such-option"\n', encoding="utf-8"
+    )
+    project = new_project("basic_grpo", tmp_path / "mine")
+    run = in_folder(project, "-m", "pytest", "--collect-only", "-q")
+    assert run.returncode == 0 and "test_rewards.py" in run.stdout, run.stderr
+
+
 def test_ctrl_c_ends_a_command_as_a_shell_expects(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("grpo_utils.__main__.new_project", raising(KeyboardInterrupt()))
     monkeypatch.setattr("sys.argv", ["grpo_utils", "new", "basic_grpo", str(tmp_path / "mine")])

@@ -1,11 +1,12 @@
 # %% [markdown]
 # # 02 · Reward functions and how to test them
 #
-# We paid a model for each tag of the format that its prompt asks for. In training, its mean reward rose from
-# {{flawed_log[0]["reward"]:.2f}} to {{flawed_log[-2]["reward"]:.2f}}.
+# We paid a model for each tag of the format that its prompt asks for.
+#
+# In training, its mean reward rose from {{flawed_log[0]["reward"]:.2f}} to {{flawed_log[-2]["reward"]:.2f}}.
 #
 # **Guess first:** before training, {{before.accuracy.hits}} of its {{before.n}} answers were correct. Sketch the share of correct
-# answers over the run. At which of the 38 steps is it highest?
+# answers over the 38 steps of the run.
 #
 # You will be able to write a reward, attack it before you train, and recognize a reward hack in two curves.
 #
