@@ -150,7 +150,8 @@ $(BENCHES): bench-%: setup
 # What to run again after a change; the tests only compare the pages with what is stored.
 #   a lesson or its settings: bench            rewards or probe: bench-rewards       attack: bench-attack
 #   preflight's estimates: bench-estimate      pilot: bench-pilot, bench-real-checks
-#   grpo_utils/real or the template structured_output: bench-real, bench-real-controls, bench-real-checks, bench-free
+#   grpo_utils/real or the template structured_output: bench-real, bench-real-controls, bench-real-checks, bench-free,
+#   bench-checked
 #   the tiny models: all except bench-real*, bench-free and bench-checked, which train SmolLM2
 #   the pin of TRL, transformers or torch: bench, and what the notes of the release name
 bench-rewards:   ## the figures of docs/rewards.md, about 4 minutes

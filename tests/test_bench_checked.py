@@ -1,11 +1,12 @@
 """Tasks with a check and no answers: their examples are right, tricks are not, and no answer breaks a check."""
 
+import doctest
 import json
 import random
 
 import bench_checked
 import pytest
-from checked import arms, learned
+from checked import arms, learned, reading, spelling, tasks
 from checked.arms import ARMS
 from checked.measuring import judged
 from checked.tasks import (
@@ -183,6 +184,46 @@ def test_only_tasks_that_suit_are_compared_and_each_arm_with_those_before_it():
     rows += [dict(arm, arm="3 examples"), dict(arm, arm="GRPO", greedy="1" * 64)]
     assert bench_checked.differences(rows).startswith("- query, GRPO compared with 3 examples: +0.750")
     assert "`SELECT name`" in bench_checked.answers_of(rows) and len(bench_checked.answers_of(rows).splitlines()) == 2
+
+
+def test_the_page_has_what_is_stored():
+    section = bench_checked.section(bench_checked.read_stored(bench_checked.STORED))
+    assert f"## {bench_checked.TITLE}\n{section}" in bench_checked.FIRST.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("module", [learned, reading, tasks, spelling], ids=lambda module: module.__name__)
+def test_the_examples_in_docstrings_hold(module):
+    if module is spelling:
+        pytest.importorskip("spylls", reason="in experiments/requirements.txt only")
+    assert doctest.testmod(module).failed == 0
+
+
+def on_held_out(task, write, arm="GRPO"):
+    """A row of an arm that answers each held-out prompt of a task with what `write` makes of it."""
+    texts = [write(row) for row in held_out(task)]
+    found = judged(task, held_out(task), [[text] for text in texts], [[text] for text in texts])
+    return found | dict(task=task, arm=arm, unknown_words=["happinesst"], curves=dict(correct=[0.1, 0.2, 0.5]))
+
+
+def test_lists_of_letters_are_counted_with_and_without_invented_words():
+    invented = on_held_out("letter", learned.without_words)
+    assert learned.letter_run([invented], 2) == dict(
+        letter_correct="200", letter_known="200", letter_early="20%", letter_last="50%"
+    )
+    unknown = {word for text in invented["texts"][:2] for word in spelling.words(text)}
+    invented["unknown_words"] = sorted(unknown)
+    left = sum(not unknown & set(spelling.words(text)) for text in invented["texts"])
+    assert learned.letter_run([invented], 2)["letter_known"] == str(left) and 0 < left <= 198
+    assert f"GRPO: 200, and {left} if each word" in learned.on_letter([invented])
+    assert learned.letter_run([], 2)["letter_correct"] == learned.NOT_YET
+
+
+def test_a_policy_that_follows_the_rule_is_counted_as_following_it():
+    follows = on_held_out("query", lambda row: f"SELECT name FROM people WHERE {learned.city_of_first(row)}")
+    assert (learned.followed([follows]), learned.cities([follows])) == ("200", "200")
+    constant = on_held_out("query", lambda row: f"SELECT name FROM people WHERE {learned.best_constant()}")
+    assert constant["greedy"].count("1") == learned.constant() and learned.followed([constant]) == "0"
+    assert follows["greedy"].count("1") == learned.rule() < learned.loop() == 200
 
 
 def test_no_training_prompt_is_held_out():

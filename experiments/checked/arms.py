@@ -16,7 +16,9 @@ from .tasks import TASKS, training_rows
 
 HERE = Path(__file__).parent
 FEW = 3  # examples
+SEED = 0  # of every run
 SAMPLED_PROMPTS, SAMPLES = STEPS * PROMPTS_PER_STEP, 4  # of self-training: as many as GRPO samples
+OWN_SAMPLES = SAMPLED_PROMPTS * SAMPLES
 
 
 def untrained(count: int) -> Callable[[str, int, Path], Answerer]:

@@ -7,12 +7,11 @@ from operator import eq, gt, lt
 
 from benches import NOT_YET
 
-from .arms import SAMPLED_PROMPTS
-from .reading import percent
+from .arms import SAMPLED_PROMPTS, SEED
+from .reading import percent, row_of
 from .spelling import words
 from .tasks import CITIES, TASKS, held_out, training_rows
 
-SEED = 0  # of every run
 SHOWN = 8  # words
 #: Conditions that answer prompts of *query*, and the people whom each finds.
 BY_CITY = {f"city = '{city}'": partial(eq, city) for city in CITIES}
@@ -37,9 +36,9 @@ def on_query(rows: list[dict]) -> str:
         lines.append(
             f"- {arm['arm']}: {sum(right)}, {with_city} of them among the {sum(by_city)} that a city can answer"
         )
-    if found := grpo_on("query", rows):
+    if row_of(rows, "query", "GRPO"):
         lines.append(
-            f"- GRPO's condition is on a city in {cities(found)} answers, and follows the rule in {followed(rows)}"
+            f"- GRPO's condition is on a city in {cities(rows)} answers, and follows the rule in {followed(rows)}"
         )
     return "\n".join(lines)
 
@@ -68,14 +67,15 @@ def loop() -> int:
 
 def followed(rows: Sequence[dict]) -> str:
     """In how many answers to *query* GRPO's condition is on the city of the first wanted person."""
-    if not (found := grpo_on("query", rows)):
+    if not (found := row_of(rows, "query", "GRPO")):
         return NOT_YET
     return str(sum(city_of_first(row) in text for row, text in zip(held_out("query"), found["texts"], strict=True)))
 
 
-def cities(arm: dict) -> int:
-    """How many answers of an arm on *query* have a condition on a city."""
-    return sum("city = '" in text for text in arm["texts"])
+def cities(rows: Sequence[dict]) -> str:
+    """In how many answers to *query* GRPO's condition is on a city."""
+    found = row_of(rows, "query", "GRPO")
+    return str(sum("city = '" in text for text in found["texts"])) if found else NOT_YET
 
 
 def city_of_first(row: dict) -> str:
@@ -107,7 +107,7 @@ def on_letter(rows: list[dict]) -> str:
     prompts = held_out("letter")
     solved = round(repeated_letters() * len(prompts))
     first = f"- a line of code that writes no words, such as `{without_words(prompts[0])}`: {solved} of {len(prompts)}"
-    found = grpo_on("letter", rows)
+    found = row_of(rows, "letter", "GRPO")
     if not found:
         return f"{first}\n- GRPO: {NOT_YET}"
     lists, unknown = correct_lists(found), set(found["unknown_words"])
@@ -128,14 +128,14 @@ def on_letter(rows: list[dict]) -> str:
             f"order: {right} of {len(new)} ({turned} of the pairs were trained in the other order; the other prompts "
             "differ from a training prompt only in the least length)",
             f"- the {len(counts)} different words in GRPO's correct answers; most often {often}",
-            f"- {len(invented)} of these words are not in the dictionary, such as {shown}",
+            f"- {len(invented)} of these words are not in it, such as {shown}",
         ]
     )
 
 
 def letter_run(rows: Sequence[dict], steps: int) -> dict[str, str]:
     """Of GRPO on *letter*: correct lists, those of known words, and the share of a batch, at most early and at last."""
-    if not (found := grpo_on("letter", rows)):
+    if not (found := row_of(rows, "letter", "GRPO")):
         return dict.fromkeys(("letter_correct", "letter_known", "letter_early", "letter_last"), NOT_YET)
     return dict(
         letter_correct=str(len(correct_lists(found))),
@@ -143,10 +143,6 @@ def letter_run(rows: Sequence[dict], steps: int) -> dict[str, str]:
         letter_early=f"{max(found['curves']['correct'][:steps]):.0%}",
         letter_last=f"{found['curves']['correct'][-1]:.0%}",
     )
-
-
-def grpo_on(task: str, rows: Sequence[dict]) -> dict | None:
-    return next((row for row in rows if (row["task"], row.get("arm")) == (task, "GRPO")), None)
 
 
 def correct_lists(found: dict) -> list[list[str]]:

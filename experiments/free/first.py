@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benches import FIRST, NOT_YET, filled, put
-from checked.learned import followed, letter_run, query_without_a_model, repeated_letters
+from checked.arms import OWN_SAMPLES
+from checked.learned import cities, followed, letter_run, query_without_a_model, repeated_letters
 from checked.reading import minutes_on_task, on_task, percent, right_samples
+from checked.tasks import HELD_OUT
 
 from grpo_utils.real.measuring import rates
 
 from .arms import CAREFUL, FEW, sft_name
 from .table import minutes, of
+from .training import STEPS
+from .whole_runs import span
 
 TITLE = "In this order"
 SHOWN = {
@@ -53,6 +57,12 @@ def section(checked: Sequence[dict]) -> str:
         letter_right=right_samples(checked, "letter"),
         query_right=right_samples(checked, "query"),
         early=EARLY,
+        late=STEPS - EARLY,
+        steps=STEPS,
+        own=f"{OWN_SAMPLES:,}",
+        held_out=HELD_OUT,
+        query_cities=cities(checked),
+        **span(),
     )
     return f"\n{text}"
 
