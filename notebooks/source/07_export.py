@@ -1,10 +1,11 @@
 # %% [markdown]
 # # 07 · Keep, resume, export
 #
-# The exported model solves {{solved['left']:.0f}} of 20 problems in one batch. We change one setting of the tokenizer, and it
-# solves {{solved['right']:.0f}}. Weights, questions and greedy decoding are the same, and nothing raises an error.
+# We kill a training run, cut its newest checkpoint in half, and start the same command again. It ends at step 8, as a run does
+# that was never interrupted.
 #
-# **Guess first:** which setting is it?
+# **Guess first:** compare the two adapters, weight by weight. Is the largest difference exactly 0, a rounding error, or
+# large enough to change answers?
 #
 # You will be able to resume a killed run, merge its adapter without loss, and publish and serve the model.
 #
@@ -158,7 +159,8 @@ for file in sorted(newest_checkpoint(killed, say=len).iterdir()):
 # A run needs five of these files to continue: the adapter, the optimizer's running means (`optimizer.pt`), the
 # learning-rate schedule (`scheduler.pt`), the states of the random generators (`rng_state.pth`) and the log
 # (`trainer_state.json`). The base model never changes, so the checkpoint leaves it out and stays small.
-#
+
+# %% [markdown]
 # ## 3. Resume the run
 #
 # To resume, run the same command with the same folder:
@@ -168,7 +170,7 @@ run_script(killed)
 
 # %% [markdown]
 # The script skipped the damaged checkpoint and resumed from `checkpoint-2`. The next cell compares the reward of every step
-# and every weight of the adapter with those of the uninterrupted run.
+# and every weight of the adapter with those of the uninterrupted run. Look at your guess again first.
 
 # %% tags=["nbval-check-output"]
 import json
@@ -199,7 +201,13 @@ print("largest difference of a reward:", max(abs(a - b) for a, b in pairs))
 print("largest difference of a weight:", apart_resumed)
 
 # %% [markdown]
-# Both differences are exactly 0: the kill and the damage left no trace. Five things prevent such an exact match:
+# <details><summary>After you have guessed</summary>
+#
+# Both differences are exactly 0: the kill and the damage left no trace.
+# </details>
+
+# %% [markdown]
+# Five things prevent such an exact match:
 #
 # - **A second pass over the rows.** After the first pass, TRL shuffles the rows differently in a resumed run
 #   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)).
@@ -210,11 +218,14 @@ print("largest difference of a weight:", apart_resumed)
 #   `grpo_utils` instead of `trainer.train`.
 # - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly.
 #
+# <details><summary>On Colab: where to save checkpoints</summary>
+#
 # When a Colab session ends, its disk is deleted. Mount Google Drive
 # (`from google.colab import drive; drive.mount("/content/drive")`), and save checkpoints there. Drive uploads files with a
 # delay and in any order, so the newest checkpoint may lack a file, and `checkpoint_problem` finds that. Without Drive,
 # `GRPOConfig(push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True, hub_private_repo=True)` pushes each
 # checkpoint to a private repository. (We have not tried that.)
+# </details>
 #
 # **Keep two checkpoints on a disk that outlives the session, and resume with the same script and folder.**
 
@@ -404,7 +415,8 @@ print("chat template saved:", bool(tokenizer.chat_template))
 # %% [markdown]
 # The reloaded model gives the same logits up to rounding, and its folder has the chat template. To halve the size of the
 # file, call `merged.to(torch.bfloat16)` before you save. Always check the folder that you release, not the model in memory.
-#
+
+# %% [markdown]
 # ## 7. See what a merge into 4 bits changes
 #
 # The policy in memory has a 4-bit base. Merging into that base looks simpler, but the sum has to be rounded to 16 levels
@@ -474,7 +486,8 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 # accuracy is shown on this easy task; a harder one could show it.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
-#
+
+# %% [markdown]
 # ## 8. Ask the merged model
 #
 # For one question, use `pipeline`. It applies the chat template to your messages, which include the system prompt,
@@ -493,7 +506,8 @@ print(prompts[1][-1]["content"], answer)
 # Pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other defaults.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the length
-# of the longest. The next cell adds it on the right, and then on the left.
+# of the longest. The next cell adds it on the right, and then on the left. The weights, the questions and greedy decoding do
+# not change. **Guess first:** of 20 problems, how many does each side solve?
 
 # %%
 solved = {}
@@ -510,16 +524,17 @@ for side in ("right", "left"):
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# It is `padding_side`. The same weights solve {{solved['left']:.0f}} problems with padding on the left, and {{solved['right']:.0f}} on the right.
-# The model continues from the last position. On the right, that position is a filler token and not the end of your question.
-# There is no error and no warning. The model just looks stupid.
+# The model solves {{solved['left']:.0f}} with padding on the left, and {{solved['right']:.0f}} on the right. It continues from
+# the last position. On the right, that position is a filler token and not the end of your question. There is no error and no
+# warning, so the model looks as if export had broken it.
 # </details>
 
 # %% [markdown]
 # For *streaming*, which shows an answer while it is generated, pass `streamer=TextStreamer(tokenizer)` to `generate`.
 #
 # **Pad on the left, and use the chat template and the system prompt of the training run.**
-#
+
+# %% [markdown]
 # ## 9. Describe the model and upload it
 #
 # Your users need to know how a model was trained. `report_run` prints the tables of lesson 03 and writes every number and
@@ -566,7 +581,8 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
 # ```
 #
 # `hf auth login` in a terminal stores your token. Never write a token into a cell, because notebooks are shared.
-#
+
+# %% [markdown]
 # ## 10. Serve the model
 #
 # Applications send questions to a *server* over HTTP, usually in OpenAI's format. `transformers serve` is such a
@@ -588,8 +604,10 @@ print("pipeline:", answer)
 # The server gives the same answer as `pipeline`. Make this comparison for every server. To start this one yourself, type
 # `transformers serve outputs/export/merged`.
 #
-# *vLLM* serves many users on a GPU. Its second command serves the unmerged adapter on its base; replace `BASE` with the base's
-# name. (We have not run the commands in the rest of this section.)
+# <details><summary>vLLM, Ollama and llama.cpp</summary>
+#
+# *vLLM* serves many users on a GPU. The first command below serves the merged model, the second the adapter on its base;
+# replace `BASE` with the base's name. (We have not run the commands in the rest of this section.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
@@ -605,8 +623,10 @@ print("pipeline:", answer)
 # ollama create tiny-grpo -f Modelfile
 # ollama run tiny-grpo "What is 15 + 27?"
 # ```
-#
-# The `Modelfile` needs the chat template in Go's template language. `ollama_template` derives it from the tokenizer.
+# </details>
+
+# %% [markdown]
+# Ollama's `Modelfile` needs the chat template in Go's template language. `ollama_template` derives it from the tokenizer.
 
 # %%
 from grpo_utils import ollama_template

@@ -34,7 +34,7 @@
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 16
-DELAY: int = 4  # of the stale runs, in steps; section 3 explains it
+DELAY: int = 4  # section 3 explains it
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -46,7 +46,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # ## 2. Read two logs that rise
 #
 # Train twice with the same model, settings, seed and number of samples. The runs *fresh* and *stale* differ in one
-# respect. The folded cell shows which one, so open it after your guess.
+# respect. The folded cell shows which one, so open it after your guess. (On GitHub it is open: scroll past it.)
 
 # %% cellView="form" jupyter={"source_hidden": true}
 from collections import deque
@@ -151,7 +151,7 @@ curves = {
 }
 last = {name: curve[-1] for name, curve in curves.items()}
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 figure = Figure(figsize=(6.4, 3.6), layout="constrained")
 axes = figure.subplots()
 ends = []
@@ -171,7 +171,8 @@ show(figure, f"Logs and their saved models. {'; '.join(ends)}")
 
 # %% [markdown]
 # Both logs rise, but one star is far below the end of its line. Prompts, counting or policy? Decide before you go on.
-#
+
+# %% [markdown]
 # ## 3. Test the suspects
 #
 # The stale trainer can still restore the policy that wrote the last batch of the log. Ask it the same held-out questions,
@@ -203,7 +204,8 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 
 # %% [markdown]
 # **The log describes the policy that sampled, not the one that you save.**
-#
+
+# %% [markdown]
 # ## 4. Know what a ratio of 1 means
 #
 # The *ratio* of a token is its probability under the policy that learns, divided by its probability under the policy that
@@ -225,16 +227,20 @@ def token_loss(logps, old, advantage):
 
 
 # %% [markdown]
-# Plot its *push*, the negative gradient. A positive push makes the token more likely:
+# Compute its *push*, the negative gradient, at ratios from 0.4 to 1.6. A positive push makes the token more likely:
 
 # %%
 ratio = torch.linspace(0.4, 1.6, 241)
-figure = Figure(figsize=(6.4, 2.8), layout="constrained")
-ends = []
-for axes, advantage in zip(figure.subplots(1, 2), (1.0, -1.0)):
+pushes = {}
+for advantage in (1.0, -1.0):
     logps = ratio.log().requires_grad_()
     token_loss(logps, 0.0, torch.tensor(advantage)).sum().backward()
-    push = -logps.grad
+    pushes[advantage] = -logps.grad
+
+# %% cellView="form" jupyter={"source_hidden": true}
+figure = Figure(figsize=(6.4, 2.8), layout="constrained")
+ends = []
+for axes, (advantage, push) in zip(figure.subplots(1, 2), pushes.items()):
     first, final = (push[place].item() + 0.0 for place in (0, -1))
     ends.append(f"{advantage:+.0f}: {first:.1f} to {final:.1f}")
     axes.plot(ratio, push, color=COLORS[0], linewidth=2)
@@ -298,7 +304,7 @@ for name, result in results.items():
 # %% [markdown]
 # Now look at the metric that should have warned you, the share of clipped tokens:
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 figure = Figure(figsize=(6.4, 2.8), layout="constrained")
 axes = figure.subplots()
 clipped = {}
@@ -320,7 +326,8 @@ show(figure, f"Clipped tokens by step: {', '.join(most)}")
 # measured its ratios. Only the run with true ratios reports clipping.
 #
 # **A `clip_ratio` of 0 means that training is on-policy, or that the trainer assumes it is.**
-#
+
+# %% [markdown]
 # ## 5. Look at whole completions
 #
 # The ratio of a completion is the product of its tokens' ratios, so each token can move it further from 1. Plot both for the
@@ -330,6 +337,16 @@ show(figure, f"Clipped tokens by step: {', '.join(most)}")
 last_trainer = trainers[RATIO]
 change, real = last_trainer.change, last_trainer.mask
 products = (change * real).cumsum(1).exp()
+
+
+def near_one(values):
+    """The share of ratios between 0.8 and 1.2."""
+    return ((values > 0.8) & (values < 1.2)).float().mean().item()
+
+
+near, near_whole = near_one(change[real].exp()), near_one(products[:, -1])
+
+# %% cellView="form" jupyter={"source_hidden": true}
 figure = Figure(figsize=(6.4, 3.2), layout="constrained")
 left, right = figure.subplots(1, 2, sharey=True)
 for row, length in enumerate(real.sum(1)):
@@ -341,14 +358,6 @@ left.set_title("of each token")
 left.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
 left.minorticks_off()
 right.set(xlabel="tokens so far", title="of the completion so far")
-
-
-def near_one(values):
-    """The share of ratios between 0.8 and 1.2."""
-    return ((values > 0.8) & (values < 1.2)).float().mean().item()
-
-
-near, near_whole = near_one(change[real].exp()), near_one(products[:, -1])
 alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
 show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 
@@ -363,7 +372,8 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # |---|---|---|
 # | `sequence_mask`, the default | of the completion, exact; above 3, the completion is dropped | a long completion can end near 0, so watch `sampling/importance_sampling_ratio/mean` |
 # | `token_truncate` | of each token, at most 3 | keeps every token, but ignores the rest of the completion |
-#
+
+# %% [markdown]
 # ## 6. Compare the corrections over seeds
 #
 # One run per case shows what can happen, not how often. So we trained each case with three seeds, for 24 steps of 64
@@ -371,7 +381,7 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # 1.3 (the trainer scores at 1.0) or round the weights to 4 bits.
 #
 # Which sampler does the most harm without a correction: one with old weights, a higher temperature, or 4-bit weights?
-# The numbers are strict accuracy, one per seed:
+# The next cell stores the strict accuracy of each seed:
 
 # %% tags=["nbval-check-output"]
 SAMPLED = {
@@ -390,7 +400,7 @@ SAMPLED = {
 }
 print(f"{len(SAMPLED)} cases, {sum(map(len, SAMPLED.values()))} runs")
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 figure = Figure(figsize=(6.4, 4.4), layout="constrained")
 axes = figure.subplots()
 KINDS = {COLORS[0]: "with a correction", COLORS[1]: "without"}
@@ -428,7 +438,8 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # ahead of the ratio by +0.152 (+0.058 to +0.245), three seeds. `delta` is 1.5. Not measured: `off_policy_mask_threshold`,
 # and [masks for single tokens](../docs/map.md#masks-for-single-tokens).
 # </details>
-#
+
+# %% [markdown]
 # ## 7. Choose a loss
 #
 # Losses differ in two ways: how much a token weighs, and what happens when its ratio leaves 1. On-policy, the second
@@ -442,19 +453,18 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 #
 # <details><summary>Five more variants</summary>
 #
+# BNPO, CISPO (always set its `epsilon_high`) and Dr. GRPO are in [lesson 08](08_grpo_by_hand.ipynb), section 9.
+#
 # | variant | what it changes | settings in TRL 1.14 |
 # |---|---|---|
-# | [Dr. GRPO](https://arxiv.org/abs/2503.20783) | divides by a constant, and not by the standard deviation of the rewards | `loss_type="dr_grpo", scale_rewards="none"` |
-# | BNPO | as DAPO, but within each part of an accumulated batch | `loss_type="bnpo"` |
 # | [GDPO](https://arxiv.org/abs/2601.05242) | normalizes each reward before it adds them | `multi_objective_aggregation="normalize_then_sum"` |
-# | [CISPO](https://arxiv.org/abs/2506.13585) | limits the ratio, but keeps a push on every token; always set `epsilon_high` | `loss_type="cispo", epsilon_high=5.0` |
 # | [SAPO](https://arxiv.org/abs/2511.20347) | lets the push fade instead of stopping it | `loss_type="sapo"` |
 #
 # </details>
 #
 # We tried 14 changes: these losses and some single settings, each with six seeds. How many are shown to change accuracy?
-# The numbers are the difference from the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with GRPO, which
-# averages as they do.)
+# The next cell stores each difference from the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with
+# GRPO, which averages as they do.)
 
 # %% tags=["nbval-check-output"]
 LOSSES = {
@@ -478,7 +488,7 @@ shown = [
 ]
 print(f"{len(LOSSES)} comparisons; intervals without 0: {len(shown)}")
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 figure = Figure(figsize=(6.4, 4.8), layout="constrained")
 axes = figure.subplots()
 OFF = "4 updates, "
@@ -489,8 +499,7 @@ for row, (name, (value, low, high)) in enumerate(LOSSES.items()):
 for color, label in zip(COLORS, ("1 update per batch", "4 updates")):
     axes.plot([], [], "o-", color=color, label=label)
 axes.axvline(0, color="black", linewidth=0.8)
-names = [name.removeprefix(OFF) for name in LOSSES]
-axes.set_yticks(range(len(names)), names)
+axes.set_yticks(range(len(LOSSES)), list(LOSSES))
 axes.invert_yaxis()
 axes.set(xlabel="difference in accuracy, and its 95% interval")
 axes.grid(alpha=0.3, axis="x")
@@ -514,18 +523,19 @@ show(
 #
 # **Keep the default loss until another one wins over several seeds.**
 #
-# Four updates per batch reached 0.11 more accuracy than one with equal samples, and 0.14 less in equal CPU time. So
-# reuse samples only if sampling takes most of the time, and then lower the learning rate.
-#
 # <details><summary>Evidence</summary>
 #
 # [All settings and figures of the losses](../docs/settings.md#what-the-losses-did): 16 steps at one learning rate, 0.002, with an
-# earlier format reward. Each loss may have its own best rate. [Four updates per batch](../docs/results.md#four-updates-per-batch):
-# five seeds, the best of three rates for each. Unsloth's default is `"dapo"` too, but if you pass it explicitly, it also sets
-# `epsilon_high=0.28` and `mask_truncated_completions=True` (read in Unsloth 2026.10.9). [More
+# earlier format reward. Each loss may have its own best rate. Unsloth's default is `"dapo"` too, but if you pass it explicitly,
+# it also sets `epsilon_high=0.28` and `mask_truncated_completions=True` (read in Unsloth 2026.10.9). [More
 # losses](../docs/map.md#losses-that-lesson-14-leaves-out).
-# </details>
 #
+# With the same number of samples, four updates per batch ended 0.11 above one update in accuracy; with the same CPU time,
+# 0.14 below. So reuse samples only if sampling takes most of the time, and then lower the learning rate. ([All
+# figures of this comparison](../docs/results.md#four-updates-per-batch): five seeds, the best of three rates for each.)
+# </details>
+
+# %% [markdown]
 # ## 8. Cheat sheet
 #
 # | question | what to do |
@@ -536,7 +546,8 @@ show(
 # | the sampler is vLLM | same temperature and precision first, then `vllm_importance_sampling_correction=True` (the default) |
 # | the ratios are far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
 # | which loss? | the default |
-#
+
+# %% [markdown]
 # ## 9. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** A delay of {{DELAY}} steps ruined the run. Does one step ruin it too? Predict whether the

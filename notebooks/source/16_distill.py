@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 16 · Distill or reinforce?
 #
-# A *teacher* model gets {{TEACHERS["weak teacher"]:.2f}} of its sums right, the mean of four seeds. One student learns the
-# teacher's probability of every token, and reaches {{BENCH["weak teacher"]["distillation"][-1]:.2f}}. Another copies only the
-# texts of this teacher that a program found correct.
+# A *teacher* gets {{sum(taught["weak"])}} of 200 sums right. One student learns this teacher's probability of every token, and
+# gets {{sum(last["distilled, weak teacher"])}}. Another copies only those of its texts that a program found correct.
 #
 # **Guess first:** does the second student end below its teacher, level with it, or above?
 #
@@ -56,89 +55,11 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 #
 # *On-policy* means that the student learns from its own completions ([lesson 14](14_when_the_log_lies.ipynb)). GRPO does this
 # too, but gives all tokens of a completion one rating; a teacher rates each token.
-#
-# ## 3. Compare the methods over seeds
-#
-# We trained the tiny model with each method in three cases: addition with a *good teacher*, addition with a *weak teacher*,
-# and a *new task*, "Which is larger, 512 or 387?", which the student never solves. *Filtered SFT* copies only the correct
-# answers of the weak teacher.
-#
-# Which method will be best in each case? Write down three guesses. The numbers are mean accuracies after 5, 10, 20 and 30
-# steps of 64 sequences, over four seeds (the new task: three):
-
-# %% tags=["nbval-check-output"]
-STEPS_SEEN = (5, 10, 20, 30)
-BENCH = {
-    "good teacher": {
-        "GRPO": (0.32, 0.54, 0.94, 0.96),
-        "distillation": (0.42, 0.76, 0.96, 0.97),
-        "SFT": (0.32, 0.46, 0.88, 0.90),
-    },
-    "weak teacher": {
-        "GRPO": (0.32, 0.54, 0.94, 0.96),
-        "distillation": (0.40, 0.63, 0.74, 0.73),
-        "SFT": (0.34, 0.35, 0.68, 0.65),
-        "filtered SFT": (0.34, 0.42, 0.82, 0.83),
-    },
-    "new task": {
-        "GRPO": (0.00, 0.00, 0.00, 0.00),
-        "distillation": (0.00, 0.00, 0.06, 0.20),
-        "SFT": (0.00, 0.00, 0.12, 0.33),
-    },
-}
-TEACHERS = {"good teacher": 0.93, "weak teacher": 0.69, "new task": 0.96}
-print(f"{sum(map(len, BENCH.values()))} curves")
-
-# %%
-from grpo_utils.plots import COLORS, MARKERS, show
-from matplotlib.figure import Figure
-
-colors = (*COLORS[:3], "black")
-figure = Figure(figsize=(8, 3.8), layout="constrained")
-panels = figure.subplots(1, 3, sharey=True)
-ends = []
-for axes, (case, arms) in zip(panels, BENCH.items()):
-    for (arm, means), color, marker in zip(arms.items(), colors, MARKERS):
-        axes.plot(STEPS_SEEN, means, color=color, marker=marker, label=arm)
-        ends.append(f"{case}, {arm} {means[-1]:.2f}")
-    style = dict(color="gray", linestyle="--", label="the teacher")
-    axes.axhline(TEACHERS[case], **style)
-    axes.set(title=case, xlabel="step", ylim=(-0.04, 1.04), xticks=STEPS_SEEN)
-    axes.grid(alpha=0.3)
-panels[0].set_ylabel("mean accuracy")
-guess = panels[2].axhline(0.5, color="gray", linestyle=":")
-drawn, names = panels[1].get_legend_handles_labels()  # it has all methods
-drawn, names = [*drawn, guess], [*names, "a random guess"]
-legend = dict(loc="outside lower center", ncols=3, frameon=False)
-figure.legend(drawn, names, **legend)
-show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 
 # %% [markdown]
-# <details><summary>After you have guessed</summary>
+# ## 3. Make two teachers
 #
-# - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
-#   student's own base after GRPO, so both write alike.
-# - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
-# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but stay below a
-#   student that names one of the numbers at random. So nothing shows that they compare.
-# </details>
-#
-# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
-# teacher, a student needs a check of the answers.**
-#
-# <details><summary>Evidence</summary>
-#
-# `make bench-distill`, [all figures with intervals](../docs/results.md#distillation-sft-and-grpo). Each method has the best of three
-# learning rates, chosen once at step 20 with the good teacher; filtered SFT has that of SFT. The curves overstate
-# the early lead. At 0.002, the best early rate of both, GRPO is at 0.85 after ten steps and distillation at 0.94 (+0.10, +0.03 to
-# +0.16, four seeds). So choose a learning rate at the step at which you compare. Over the weak teacher, filtered SFT gains 0.14 sampled;
-# decoded greedily, its gain is not shown. *Rethinking On-Policy Distillation* (arXiv
-# [2604.13016](https://arxiv.org/abs/2604.13016)) names compatible ways of thinking as a condition of success.
-# </details>
-#
-# ## 4. Make two teachers
-#
-# Now run one seed yourself. A real teacher is usually a larger model. Ours has the student's size and learned addition with GRPO. One run gives both
+# A real teacher is usually a larger model. Ours has the student's size and learned addition with GRPO. One run gives both
 # teachers: a *weak* one after a quarter of its steps, and a *good* one at its end.
 
 # %%
@@ -246,11 +167,12 @@ for name, right in taught.items():
     print(f"{name} teacher: {sum(right)} of {len(right)} correct")
 
 # %% [markdown]
-# The weak teacher is correct on {{sum(taught["weak"]) / 200:.0%}} of the held-out prompts (those of section 3: 56% to 78%),
-# the good one on {{sum(taught["good"]) / 200:.0%}}. Every student in sections 6 and 7 starts with a new adapter, so none of
-# them continues the teacher's run.
-#
-# ## 5. Read what a teacher says about a token
+# The weak teacher is correct on {{sum(taught["weak"]) / 200:.0%}} of the held-out prompts, the good one on
+# {{sum(taught["good"]) / 200:.0%}}. Every student in sections 5 and 6 starts with a new adapter, so none of them continues the
+# teacher's run.
+
+# %% [markdown]
+# ## 4. Read what a teacher says about a token
 #
 # Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the
 # next token. The *reverse KL* is the mean difference of the log-probabilities, student minus teacher. Each possible token
@@ -292,8 +214,9 @@ print(f"There, the teacher would most likely write {wanted}.")
 # token, the teacher would mostly continue as the student did. GRPO would give all {{len(kl)}} tokens the same weight.
 #
 # **A teacher says where it would have written something else, and what. A reward says only whether the whole answer is right.**
-#
-# ## 6. Distill from each teacher
+
+# %% [markdown]
+# ## 5. Distill from each teacher
 #
 # TRL's `DistillationTrainer` takes prompts and a teacher, but no reward. With `beta=1.0`, its loss is the reverse KL above.
 # Each step samples 64 completions, as the GRPO run did, but here each one answers a different prompt.
@@ -333,7 +256,7 @@ students = {
 }
 
 # %% [markdown]
-# ## 7. Copy the correct answers of the weak teacher
+# ## 6. Copy the correct answers of the weak teacher
 #
 # Let the weak teacher write as many answers as each other student samples. Check them with a program, keep the correct
 # ones, and train on these with SFT. This is called *rejection sampling fine-tuning*.
@@ -399,11 +322,14 @@ FILTERED = "SFT, weak teacher, filtered"
 students[FILTERED] = imitate(correct, FILTERED)
 
 # %% [markdown]
-# ## 8. Compare your students
+# ## 7. Compare your students
 #
-# Your weak teacher is weaker than those of section 3. Which of your students will end above it?
+# Which of your students will end above the weak teacher?
 
 # %%
+from grpo_utils.plots import COLORS, show
+from matplotlib.figure import Figure
+
 figure = Figure(figsize=(5.6, 4.0), layout="constrained")
 axes = figure.subplots()
 rates = {}
@@ -467,13 +393,13 @@ show_changes(changes, "Students minus their weak teacher")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# As over the seeds, filtered SFT and GRPO end above the weak teacher's {{sum(taught["weak"]) / 200:.2f}}: at
+# Filtered SFT and GRPO end above the weak teacher's {{sum(taught["weak"]) / 200:.2f}}: at
 # {{sum(last[FILTERED]) / 200:.2f}} and {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an early state of
 # the same run.) Distillation from it ends at {{sum(last["distilled, weak teacher"]) / 200:.2f}}
 # ({{changes["distilled"].verdict}}), because it has nothing else to learn from. Filtered SFT learned from the teacher's texts
 # and from the check; exercise 2 asks which of the two it needed.
 #
-# Distillation from the good teacher was again faster than GRPO: {{rates["distilled, good teacher"][2]:.2f}} against
+# Distillation from the good teacher was faster than GRPO: {{rates["distilled, good teacher"][2]:.2f}} compared with
 # {{rates["GRPO"][2]:.2f}} after ten steps.
 # </details>
 
@@ -499,7 +425,87 @@ for name, policy in asked_greedily.items():
 # mistakes that distillation seems to copy come from sampling the teacher, not from what it knows.
 #
 # **Distillation copies how the teacher samples, mistakes included. If you check the answers, you can drop the wrong ones.**
+
+# %% [markdown]
+# ## 8. Compare the methods over seeds
 #
+# One seed can mislead, so we trained the tiny model with each method in three cases: addition with a *good teacher*, addition
+# with a *weak teacher*, and a *new task*, "Which is larger, 512 or 387?", which the student never solves. *Filtered SFT* copies
+# only the correct answers of the weak teacher.
+#
+# Which method will be best in each case? Write down three guesses. The next cell stores the mean accuracies after 5, 10, 20
+# and 30 steps of 64 sequences, over four seeds (three for the new task).
+
+# %% tags=["nbval-check-output"]
+STEPS_SEEN = (5, 10, 20, 30)
+BENCH = {
+    "good teacher": {
+        "GRPO": (0.32, 0.54, 0.94, 0.96),
+        "distillation": (0.42, 0.76, 0.96, 0.97),
+        "SFT": (0.32, 0.46, 0.88, 0.90),
+    },
+    "weak teacher": {
+        "GRPO": (0.32, 0.54, 0.94, 0.96),
+        "distillation": (0.40, 0.63, 0.74, 0.73),
+        "SFT": (0.34, 0.35, 0.68, 0.65),
+        "filtered SFT": (0.34, 0.42, 0.82, 0.83),
+    },
+    "new task": {
+        "GRPO": (0.00, 0.00, 0.00, 0.00),
+        "distillation": (0.00, 0.00, 0.06, 0.20),
+        "SFT": (0.00, 0.00, 0.12, 0.33),
+    },
+}
+TEACHERS = {"good teacher": 0.93, "weak teacher": 0.69, "new task": 0.96}
+print(f"{sum(map(len, BENCH.values()))} curves")
+
+# %%
+from grpo_utils.plots import MARKERS
+
+colors = (*COLORS[:3], "black")
+figure = Figure(figsize=(8, 3.8), layout="constrained")
+panels = figure.subplots(1, 3, sharey=True)
+ends = []
+for axes, (case, arms) in zip(panels, BENCH.items()):
+    for (arm, means), color, marker in zip(arms.items(), colors, MARKERS):
+        axes.plot(STEPS_SEEN, means, color=color, marker=marker, label=arm)
+        ends.append(f"{case}, {arm} {means[-1]:.2f}")
+    style = dict(color="gray", linestyle="--", label="the teacher")
+    axes.axhline(TEACHERS[case], **style)
+    axes.set(title=case, xlabel="step", ylim=(-0.04, 1.04), xticks=STEPS_SEEN)
+    axes.grid(alpha=0.3)
+panels[0].set_ylabel("mean accuracy")
+guess = panels[2].axhline(0.5, color="gray", linestyle=":")
+drawn, names = panels[1].get_legend_handles_labels()  # it has all methods
+drawn, names = [*drawn, guess], [*names, "a random guess"]
+legend = dict(loc="outside lower center", ncols=3, frameon=False)
+figure.legend(drawn, names, **legend)
+show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
+
+# %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
+# - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
+#   student's own base after GRPO, so both write alike.
+# - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
+# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but stay below a
+#   student that names one of the numbers at random. So nothing shows that they compare.
+# </details>
+#
+# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
+# teacher, a student needs a check of the answers.**
+#
+# <details><summary>Evidence</summary>
+#
+# `make bench-distill`, [all figures with intervals](../docs/results.md#distillation-sft-and-grpo). Each method has the best of three
+# learning rates, chosen once at step 20 with the good teacher; filtered SFT has that of SFT. The curves overstate
+# the early lead. At 0.002, the best early rate of both, GRPO is at 0.85 after ten steps and distillation at 0.94 (+0.10, +0.03 to
+# +0.16, four seeds). So choose a learning rate at the step at which you compare. Over the weak teacher, filtered SFT gains 0.14 sampled;
+# decoded greedily, its gain is not shown. *Rethinking On-Policy Distillation* (arXiv
+# [2604.13016](https://arxiv.org/abs/2604.13016)) names compatible ways of thinking as a condition of success.
+# </details>
+
+# %% [markdown]
 # ## 9. Avoid the vocabulary trap
 #
 # Distillation compares two probability distributions over tokens, so student and teacher need the same vocabulary. The same
@@ -534,7 +540,8 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # Check first that both tokenizers give the same ids: compare `tokenizer.get_vocab()`. If they differ, use TRL's
 # `GOLDTrainer`, or SFT on the teacher's texts. Neither needs a common vocabulary. The chat template matters as well: the
 # teacher reads the student's prompt, so the template must be one that the teacher knows.
-#
+
+# %% [markdown]
 # ## 10. Choose the tool
 #
 # | you have | use | why |
@@ -547,8 +554,9 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | a base that is never correct | SFT, then perhaps GRPO; count what the answers name, not only how many are correct | all groups tie, so GRPO has no gradient |
 #
 # If your teacher is often wrong, first decode it greedily.
-#
-# ## 11. Use this with a real model
+
+# %% [markdown]
+# <details><summary>Trainers and memory for a real teacher</summary>
 #
 # | you have | in TRL 1.14 | for example |
 # |---|---|---|
@@ -565,8 +573,10 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # - Learning rate: the default is 1e-6. Compare rates for every method, at the step at which you compare.
 # - Thinking: pass `chat_template_kwargs={"enable_thinking": False}`, or set a limit that is long enough for a
 #   thought ([lesson 11](11_thinking.ipynb)).
-#
-# ## 12. Cheat sheet
+# </details>
+
+# %% [markdown]
+# ## 11. Cheat sheet
 #
 # | step | what to do |
 # |---|---|
@@ -578,12 +588,13 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | report | samples of both models, steps, seconds, the difference from the teacher, and what the teacher cost |
 #
 # Distill if somebody has already paid for a good teacher. Reinforce if only the answers can be checked.
-#
-# ## 13. Exercises
+
+# %% [markdown]
+# ## 12. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** One student is sure, (0.98, 0.02), where its teacher is not, (0.5, 0.5). Swap the
 # two for another student. Predict which one has the larger reverse KL. Then write `reverse_kl(student, teacher)` for two
-# lists of probabilities, all above 0 (section 5; use `math.log`), call it for both, and compare.
+# lists of probabilities, all above 0 (section 4; use `math.log`), call it for both, and compare.
 
 
 # %%
