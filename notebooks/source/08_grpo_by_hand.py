@@ -232,6 +232,7 @@ from grpo_utils.plots import show_before_and_after
 places, mask = uncertain_tokens(batch, probabilities), batch["completion_mask"]
 pushes = batch["advantages"].unsqueeze(1) * token_logps(policy, batch)
 loss = -(pushes * mask).sum() / mask.sum()
+optimizer.zero_grad()
 loss.backward()
 torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
 optimizer.step()
