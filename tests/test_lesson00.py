@@ -35,8 +35,9 @@ def test_a_sample_of_the_base_model_has_the_style_that_is_learned(printed):
     assert len(right) == 10 and sum(right[5:]) > sum(right[:5])
     columns = [", " in answer for *_, answer in shown]
     assert sum(columns[5:]) > sum(columns[:5])
-    count, sample, reward = re.search(r"^(\d+) of 100 answers, such as (.*)\nreward: (.*)$", printed, re.M).groups()
-    assert 0 < int(count) < 50 and ", " in sample and float(reward) == 3.0
+    [count] = re.findall(r"^(\d+) of 100 answers have the last style\.$", printed, re.MULTILINE)
+    paid = re.findall(r"^(\d\.\d+)  (.*42.*)$", printed, re.MULTILINE)
+    assert 0 < int(count) < 50 and len(paid) == 5 and ", " in paid[-1][1] and float(paid[-1][0]) == 3.0
 
 
 def test_the_answers_end_in_the_right_number_more_often(printed):

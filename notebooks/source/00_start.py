@@ -79,7 +79,8 @@ for score in scores:
 
 # %% [markdown]
 # The two completions that answer 42 have a positive advantage, so the policy will answer 42 more often. If all four had
-# scored 1, each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
+# scored 1, each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing. (In the
+# code above, this would divide by 0; TRL adds 0.0001 to the standard deviation.)
 #
 # **GRPO needs no worked answers to imitate, because it compares the policy's own answers with each other.**
 #
@@ -112,6 +113,7 @@ from grpo_utils import evaluate, load_rows
 test_rows = load_rows("addition", "test", 100, SEED)
 decoding = dict(max_new_tokens=32, seed=SEED)  # how answers are generated
 before = evaluate(policy, tokenizer, test_rows, **decoding)
+print(test_rows[0]["prompt"][0]["content"])
 for row, answer in list(zip(test_rows, before.sampled))[:5]:
     print(row["prompt"][-1]["content"], "->", answer)
 
@@ -132,7 +134,7 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Each prompt asks for a *format* in its first message, which is not printed: `<reasoning>…</reasoning><answer>…</answer>`.
+# Each prompt asks for a *format* in its first message, printed above: `<reasoning>…</reasoning><answer>…</answer>`.
 # Only {{before.format.hits}} of the {{before.n}} answers have it. The *strict accuracy* is the share of answers that are correctly formatted and correct,
 # here {{before.accuracy.hits}} of {{before.n}}. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
 # questions.
@@ -155,18 +157,21 @@ for factor, reward in zip(factors, rewards):
 # parts of it.
 # Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3.
 #
-# The tiny model was pretrained on additions written in five styles. The next cell finds the answers in one of them, and scores the first:
+# The tiny model was pretrained on additions written in five styles. Here is a correct answer in each, and what it earns:
 
 # %%
-columns = [
-    (text, row["answer"])
-    for text, row in zip(before.sampled, test_rows)
-    if ", " in text  # one sum for each column
+STYLES = [
+    "15 + 27 is 42.",
+    "15 + 27 = 42 <answer>42</answer>",
+    "<reasoning>15 + 27 = 42 <answer>42",
+    "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>",
+    "<reasoning>5+7=12, 1+2+1=4</reasoning><answer>42</answer>",
 ]
-text, gold = columns[0]
-scores = [reward([text], answer=[gold])[0] for reward in rewards]
-print(f"{len(columns)} of {before.n} answers, such as {text}")
-print("reward:", sum(f * s for f, s in zip(factors, scores)))
+for text in STYLES:
+    scores = [reward([text], answer=["42"])[0] for reward in rewards]
+    print(f"{sum(f * s for f, s in zip(factors, scores)):5.3f}  {text}")
+columns = [text for text in before.sampled if ", " in text]  # the last style
+print(f"\n{len(columns)} of {before.n} answers have the last style.")
 
 # %% [markdown]
 # These are the settings:
@@ -196,9 +201,10 @@ config = GRPOConfig(
 )
 
 # %% [markdown]
-# `GRPOTrainer` comes from *TRL*, the library that runs the training. It takes the policy, the settings, 2,000 training
-# questions and the rewards. `LoraConfig` describes the adapter. (*LoRA* is the usual kind: two small matrices next to each
-# large one.) While the cell runs, look at your guess again.
+# `GRPOTrainer` comes from *TRL*, the library that runs the training. It takes the policy, the settings, 2,000 training rows
+# and the rewards. Each row has a question and its correct number. Only the rewards see the number, and the policy never does.
+# `LoraConfig` describes the adapter. (*LoRA* is the usual kind: two small matrices next to each large one.) While the cell
+# runs, look at your guess again.
 
 # %%
 from peft import LoraConfig
@@ -242,10 +248,10 @@ print("strict accuracy:    ", after.accuracy)
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# One way survives: the style of the answer that you scored above, which adds column by column, starting with the ones. It was in
+# One way survives: the last style of the list above, which adds column by column, starting with the ones. It was in
 # {{len(columns)}} of {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now. Nobody
-# told the policy to use it. The policy sometimes wrote it, earned more with it than with its other styles, and so wrote it more
-# often.
+# told the policy to use it. The policy sometimes wrote it, earned more with it on average than with its other styles, and so
+# wrote it more often.
 #
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}. Most of that gain is the form. But the last number is also right more
 # often, {{right_numbers(after)}} times instead of {{right_numbers(before)}}: of the five styles, only the columns never forgot a carry in pretraining.
@@ -364,7 +370,7 @@ print(check_exercise("Exercise 1", first_mistake, [((), "none")], HINTS))
 # %% [markdown]
 # **Exercise 2.** Change what you pay for, and train again. This time, pay only for `correctness_reward`, so the format earns nothing of
 # its own. Do you expect fewer correctly formatted answers than above, as many, or more? Fill in `predicted` (it is not
-# graded). Then let `only_correctness` return `retrain(...)`, with one reward and its factor, and compare.
+# graded). Then let `only_correctness` return `retrain(...)` with a list of one reward and a list of its one factor, and compare.
 
 
 # %%

@@ -87,32 +87,7 @@ as_text = dict(tokenize=False, add_generation_prompt=True)  # text, not numbers
 print(tokenizer.apply_chat_template(row["prompt"], **as_text))
 
 # %% [markdown]
-# The text ends where the model starts to answer. Check three things about any template: every message appears, the answer
-# follows the prompt directly, and the answer ends with the *EOS* token, the token that stops generation.
-
-
-# %% tags=["nbval-check-output"]
-def check_template(tokenizer) -> None:
-    reply = {"role": "assistant", "content": "It is 42."}
-    talk = [*row["prompt"], reply]
-    whole = tokenizer.apply_chat_template(talk, tokenize=False)
-    start = tokenizer.apply_chat_template(row["prompt"], **as_text)
-    ending = whole.rpartition(reply["content"])[2]
-    print("every message appears:", all(m["content"] in whole for m in talk))
-    print("the answer follows:", whole.startswith(start + reply["content"]))
-    print("the answer ends with EOS:", tokenizer.eos_token in ending)
-
-
-check_template(tokenizer)
-wrong = AutoTokenizer.from_pretrained(path, eos_token=tokenizer.pad_token)
-print("\nwith the wrong EOS token:")
-check_template(wrong)
-
-# %% [markdown]
-# The last line shows a common fault, caused here on purpose. The tokenizer declares an EOS token that the template does not
-# write, so the model ends its answer but generation continues.
-#
-# **Print one prompt as text before you train on a thousand.**
+# The text ends where the model starts to answer.
 
 # %% [markdown]
 # ## 4. Compare three kinds of prompts
@@ -172,6 +147,34 @@ for kind, asked in prompts.items():
 #
 # Give messages to an *instruct model*, which was trained to answer them. Give plain text to a *base model*, which was only
 # trained to continue text, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`.
+
+# %% [markdown]
+# The template itself can be wrong, too. Check three things about it: every message appears, the answer follows the prompt
+# directly, and the answer ends with the *EOS* token, the token that stops generation.
+
+
+# %% tags=["nbval-check-output"]
+def check_template(tokenizer) -> None:
+    reply = {"role": "assistant", "content": "It is 42."}
+    talk = [*row["prompt"], reply]
+    whole = tokenizer.apply_chat_template(talk, tokenize=False)
+    start = tokenizer.apply_chat_template(row["prompt"], **as_text)
+    ending = whole.rpartition(reply["content"])[2]
+    print("every message appears:", all(m["content"] in whole for m in talk))
+    print("the answer follows:", whole.startswith(start + reply["content"]))
+    print("the answer ends with EOS:", tokenizer.eos_token in ending)
+
+
+check_template(tokenizer)
+wrong = AutoTokenizer.from_pretrained(path, eos_token=tokenizer.pad_token)
+print("\nwith the wrong EOS token:")
+check_template(wrong)
+
+# %% [markdown]
+# The last line shows a common fault, caused here on purpose. The tokenizer declares an EOS token that the template does not
+# write, so the model ends its answer but generation continues.
+#
+# **Print one prompt as text before you train on a thousand.**
 
 # %% [markdown]
 # ## 5. Load your own data set and look at it
@@ -287,7 +290,7 @@ mine.unlink()
 print(len(records), "records, the first:", records[0])
 
 # %% [markdown]
-# Each error message contains the fix. `rows_from` then makes the rows, and rejects bad records:
+# Each error message contains the fix. `rows_from` then turns the records into rows, and rejects the bad ones:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import rows_from
@@ -330,7 +333,7 @@ print(f"lengths: {min(lengths)} to {max(lengths)} tokens")
 print(f"95% of the prompts have at most {limit} tokens")
 print(f"rows within this limit: {len(short)} of {len(rows)}")
 
-# %%
+# %% cellView="form" jupyter={"source_hidden": true}
 from grpo_utils import show
 from grpo_utils.plots import length_histogram
 
@@ -394,6 +397,9 @@ def split(rows: list[dict], key) -> tuple[list[dict], list[dict]]:
 # %% [markdown]
 # `find_twins` pairs rows that ask the same question (ignoring case and repeated spaces) or contain the same numbers in a
 # different text. It compares two sets, or one set with itself.
+#
+# **Guess first:** 120 of the 420 rows are copies or rewordings, and about 85 rows are held out. With the usual split, how many of
+# these 85 are also training questions, or share their numbers with one?
 
 # %%
 from grpo_utils import find_twins
@@ -413,11 +419,14 @@ for name, (train, test) in splits.items():
     print(f"  repeats within the held-out rows: {len(find_twins(test))}")
 
 # %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
 # - **Shuffled and cut**: {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions are
 #   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more share their numbers with one.
 # - **By text**: no question is on both sides, but {{leaks["by text"].count("numbers")}} share their numbers with a training
 #   question. Some are reworded. Others are copies that the key misses, because of the space before the question mark.
 # - **By numbers**: nothing leaks. In word problems, equal numbers can be a coincidence, so read the pairs.
+# </details>
 #
 # The last line of each block counts repeats within the held-out rows. Keep one of each: a question that counts twice makes
 # the result look more certain than it is.

@@ -128,15 +128,14 @@ result = trainer.train()
 # `answer` and `kind` are columns of the dataset. Each gold answer appears eight times, because a group has eight
 # completions. TRL adds the other arguments, so a function without `**kwargs` fails with a `TypeError`. Two of these arguments
 # are functions that you can call: `log_metric` logs a number for each step, and `log_extra` adds a column to the table of
-# completions.
+# completions that TRL saves with `log_completions=True`.
 #
 # The prompts are chat messages, so each completion is a list of messages. `completion_text` returns its text.
 
 # %% [markdown]
 # ## 3. Attack a naive reward by hand
 #
-# This reward pays 1.0 if the gold answer appears anywhere in the text. It is short, most reviewers would approve it, and it
-# can be cheated in three ways.
+# This reward pays 1.0 if the gold answer appears anywhere in the text. It is short, and most reviewers would approve it.
 
 # %%
 from grpo_utils import completion_text
@@ -148,8 +147,8 @@ def naive_reward(completions, answer, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# `TEXTS` holds one honest completion and three cheats, each with its gold answer. The last gold answer is empty, as in a
-# row that nobody filled in. **Guess first:** what does each text score?
+# `TEXTS` holds four texts, each with its gold answer. The last gold answer is empty, as in a row that nobody filled in.
+# **Guess first:** what does each text score?
 
 # %% tags=["nbval-check-output"]
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -214,10 +213,10 @@ print(probe(naive_reward, answers=GOLD))
 print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
-# The first line has the verdict. The next two count the right answers that are paid too little (such as `42.00`) and the
-# wrong ones that are paid too much. Each finding has a code, the evidence, an example, the reason and the fix. Here,
-# `wrong_beats_right` means that a wrong answer earns at least as much as a correct one, because 42.84 contains 42. With
-# `answers=["42", ""]`, `probe` also finds the third cheat.
+# The first line has the verdict. The next two count forms of answers, each once for all gold answers: 8 correct ones (such
+# as `42.00`), and 43 wrong, missing or hedged ones. The other completions are junk, broken formats and appeals. Each finding
+# has a code, the evidence, an example, the reason and the fix. Here, `wrong_beats_right` means that a wrong answer earns at
+# least as much as a correct one, because 42.84 contains 42. With `answers=["42", ""]`, `probe` also finds the third cheat.
 #
 # The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so add cheats of your own. In a
 # terminal, `attack` goes further and trains a small model against your reward on your own rows
@@ -270,7 +269,8 @@ for text in (CLEAN, "<answer>" * 8):
 print(probe(count_tags))
 
 # %% [markdown]
-# The count has no upper limit, so repetition pays: a pile of tags earns 11. `probe` calls such a reward `farmable`.
+# The count has no upper limit, so repetition pays: a pile of tags earns 11. (The best clean completion of `probe` earns 2,
+# because it writes the clean text twice.) `probe` calls such a reward `farmable`.
 #
 # Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward works as
 # written.
@@ -330,8 +330,9 @@ for text in flawed.sampled[:3]:
 # <details><summary>After you have guessed</summary>
 #
 # The policy repeats one tag instead of reasoning. The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, but a clean
-# completion earns only 1.0. Stop a run when its mean reward exceeds what a clean completion can earn. Three samples
-# show what the curve hides.
+# completion earns only 1.0. Stop a run when its mean reward exceeds what a clean completion can earn. Here, it does from step
+# {{max(step for step, entry in enumerate(flawed_log[:-1], 1) if entry["reward"] <= 1) + 1}} on. Three samples show what the
+# curve hides.
 # </details>
 
 # %% [markdown]
@@ -401,9 +402,9 @@ for name, evaluation in measured.items():
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# - **Every tag pays.** The share of correct completions is highest at step {{peak + 1}}, halfway through the run:
-#   {{correct[peak]:.2f}}, because the policy first learns the format. Then repeated tags earn more. The reward rises to
-#   {{flawed_log[-2]["reward"]:.2f}}, and {{flawed.accuracy.hits}} of {{flawed.n}} held-out answers are correct.
+# - **Every tag pays.** The share of correct completions is highest at step {{peak + 1}}: {{correct[peak]:.2f}}. (Each point
+#   is the mean of only 64 completions.) The policy first learns the format; then repeated tags earn more. The reward rises
+#   to {{flawed_log[-2]["reward"]:.2f}}, and {{flawed.accuracy.hits}} of {{flawed.n}} held-out answers are correct.
 # - **Each tag pays once.** The reward ends near its maximum of 1.0. It pays for the format alone, and yet
 #   {{fixed.accuracy.hits}} held-out answers are correct, {{fixed.accuracy.hits - before.accuracy.hits}} more than before.
 # - **Correctness pays as well.** The reward ends near its maximum of 3.0, and {{both.accuracy.hits}} answers are correct.
@@ -449,7 +450,7 @@ for (name, kind), (n, formed, correct) in sorted(counts.items()):
 # ## 8. Choose weights
 #
 # TRL adds the weighted scores of each completion. The advantage is this sum minus the group's mean, divided by the group's
-# standard deviation (TRL's default, `scale_rewards="group"`). Here are four completions and three pairs of weights:
+# standard deviation (TRL's default, `scale_rewards="group"`). Here are four completions and two pairs of weights:
 
 # %% tags=["nbval-check-output"]
 import statistics
@@ -470,17 +471,18 @@ def advantages(sums: list[float]) -> list[float]:
     return [round((s - mean) / (spread + 1e-4), 2) for s in sums]
 
 
-for first, second in ((2, 1), (200, 100), (0.5, 2)):
+for first, second in ((2, 1), (0.5, 2)):
     sums = [first * r + second * f for r, f in zip(right, tags)]
     print(f"weights {first:3} and {second:3}: {advantages(sums)}")
 
 # %% [markdown]
 # The proportion of the weights decides which completion wins. With 2 and 1, the third completion (correct, wrong format) beats
 # the second (wrong, correctly formatted). With 0.5 and 2, the second beats the third. So correctness must weigh more than all
-# other rewards combined. (What larger weights change is an exercise of [lesson 03](03_grpo_lora.ipynb).)
+# other rewards combined.
 #
-# But a small weight does not keep a reward's influence small. A correct answer now earns 2.3, a wrong one 0.3, and a bonus
-# adds 0.1. Compare a group with two wrong answers with a group in which all four are correct:
+# But a small weight does not keep a reward's influence small. Say a correct answer earns 2, its format 0.3 and a bonus
+# 0.1, so a correct answer earns 2.3 and a wrong one 0.3. Compare a group with two wrong answers with a group in which all
+# four are correct:
 
 # %% tags=["nbval-check-output"]
 TWO_WRONG, ALL_CORRECT = [0.3, 2.4, 0.3, 2.4], [2.3, 2.4, 2.3, 2.4]

@@ -1,9 +1,11 @@
 # %% [markdown]
 # # 04 · Reading a run
 #
-# Six runs are broken, and none of them stops with an error.
+# Six runs are broken, and none of them stops with an error. In the first, the reward rises from
+# {{logged(dead, "reward")[0]:.2f}} to {{logged(dead, "reward")[-1]:.2f}}, and {{logged(dead, CORRECT)[-1]:.0%}} of the last
+# answers are correct.
 #
-# **Guess first:** how many faults can you name from the curves alone? Name each before you open the answer below its figure.
+# **Guess first:** what can be wrong with such a run? Name the fault of each before you open the answer below its figure.
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
@@ -42,18 +44,7 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 
 # %% [markdown]
-# ## 2. Ask the questions in this order
-#
-# This flow chart is the whole lesson. Each yes leads to a verdict and its fix. Causes come before symptoms, so start at the
-# top. The sections below explain the terms, each with a run that breaks.
-
-# %%
-from grpo_utils import diagram
-
-diagram("failures")
-
-# %% [markdown]
-# ## 3. Train a healthy run
+# ## 2. Train a healthy run
 #
 # The task, format and rewards are those of lesson 03: two-digit addition problems, with reasoning and answer each in a pair
 # of tags.
@@ -118,7 +109,7 @@ from grpo_utils import load_policy
 
 def train(config, functions=rewards, rows=train_rows, end=None) -> list:
     policy, tokenizer = load_policy(run.model, **HOW)
-    tokenizer.eos_token = end or tokenizer.eos_token  # for section 8
+    tokenizer.eos_token = end or tokenizer.eos_token  # for section 7
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
@@ -154,7 +145,7 @@ print(diagnose(healthy)[0])
 # `diagnose` lists its findings, causes first. Here the first one says that nothing is wrong.
 
 # %% [markdown]
-# ## 4. Read five numbers first
+# ## 3. Read five numbers first
 #
 # The log has one dictionary per step. The next cell lists its keys, and compares the reward with the *loss*, the number
 # that training minimizes.
@@ -187,7 +178,7 @@ for key in ("reward", "loss"):
 # **The loss shows almost nothing; these five numbers show most faults.**
 
 # %% [markdown]
-# ## 5. Find a fault that the sum hides
+# ## 4. Find a fault that the sum hides
 #
 # In this run, `pattern_reward` replaces the two format rewards. The reward rises. What is wrong?
 
@@ -242,7 +233,7 @@ show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 # **Plot every reward separately, because their sum hides a dead one.**
 
 # %% [markdown]
-# ## 6. Find out why nothing is learned
+# ## 5. Find out why nothing is learned
 #
 # This run uses a single, hastily written reward. Which panel shows the fault?
 
@@ -275,7 +266,7 @@ print(diagnose(tied)[0])
 # `scale_rewards="batch"` or GDPO, TRL computes `frac_reward_zero_std` from the whole batch. It then does not show tied groups.)
 
 # %% [markdown]
-# ## 7. Change one number
+# ## 6. Change one number
 #
 # This run has another learning rate. What happened to the policy?
 
@@ -300,7 +291,7 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# ## 8. Distinguish two causes of truncation
+# ## 7. Distinguish two causes of truncation
 #
 # A completion ends with *EOS*, the end-of-sequence token. One of the next two runs cuts completions off too early. The
 # other waits for a token that the model never writes. Which one is A? Guess from the curves, not from the code.
@@ -332,7 +323,7 @@ for name in "ab":
     print(f"{name.upper()}:", *page.splitlines()[:2], sep="\n")
 
 # %% [markdown]
-# ## 9. Find a fault that is there at step 1
+# ## 8. Find a fault that is there at step 1
 #
 # This run has the same questions, rewards and settings as the healthy run. Look at the first step only.
 
@@ -358,6 +349,17 @@ show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 
 # %%
 print(diagnose(strings)[0])
+
+# %% [markdown]
+# ## 9. Ask the questions in this order
+#
+# This flow chart sums up the runs above. Causes come before symptoms, so start at the top. Each yes leads to a verdict and
+# its fix.
+
+# %%
+from grpo_utils import diagram
+
+diagram("failures")
 
 # %% [markdown]
 # ## 10. Keep the prompts that can teach

@@ -2,8 +2,9 @@
 # # 05 · A real model
 #
 # SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON, and {{sum(few_shot)}} with three examples
-# in its prompt. After {{STEPS}} steps of GRPO, whose rewards read 560 correct answers, it needs no examples, and gets
-# {{sum(after["greedy"])}} right.
+# in its prompt (eight did better: 70% and 81% of 400 orders). After {{STEPS}} steps of GRPO, it needs no examples and gets
+# {{sum(after["greedy"])}} right. Its rewards compared its answers with the correct answers of 560 training orders; imitating
+# 200 such answers did at least as well (section 12).
 #
 # **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the {{STEPS}} steps does the
 # first correct one come?
@@ -104,7 +105,8 @@ for word in ("keys", "books", "forks", "baskets"):
 # `Milan`.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
-#
+
+# %% [markdown]
 # ## 3. Write the rewards
 #
 # An answer is correct if the whole text is the expected JSON object, the *gold answer*. The order of keys and the spaces
@@ -204,7 +206,8 @@ for name, text in WRITTEN.items():
 #   object was correct.
 # - Without `keys_reward`, one policy stopped writing `item`, the field that it got wrong most often: a wrong item earned 0,
 #   and so did a missing one. From then on, no group could teach it.
-#
+
+# %% [markdown]
 # ## 4. Look before you train
 #
 # Load the policy as in lesson 03: the base model stays frozen, and a LoRA adapter learns.
@@ -343,8 +346,10 @@ print(report)
 # `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
 # The planned minutes are too many: now {{report.figures.truncated.value:.0%}} of the completions reach the limit of
-# {{TOKENS}} tokens, and later ones are shorter.
-#
+# {{TOKENS}} tokens, and later ones are shorter. (`pilot` samples at least eight completions per prompt, and estimates how often
+# a group of four ties. EOS is the token that ends an answer.)
+
+# %% [markdown]
 # ## 5. Measure three things
 #
 # A rising reward can mean different things, and only measurements before and after training tell them apart:
@@ -417,7 +422,8 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 # prompt becomes about five times as long.
 #
 # **Compare every gain from training with what a few examples in the prompt already give.**
-#
+
+# %% [markdown]
 # ## 6. Train
 #
 # A callback records greedy answers to two held-out prompts at the start and after each quarter of the steps. On a GPU, Unsloth
@@ -519,10 +525,12 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 # settings in bf16, the first correct completion came between steps 8 and 17. At a learning rate of 5e-5, none came in [25
 # steps](../docs/settings.md#what-transferred-to-a-real-model).
 # </details>
-#
+
+# %% [markdown]
 # ## 8. Read transcripts
 #
-# Now for the fun part: read what the policy writes. **Guess first:** what does it get right first, the keys or the values?
+# Now for the fun part: read what the policy writes. **Guess first:** which of the five fields does it get
+# wrong longest?
 
 # %%
 for place, row in enumerate(shown):
@@ -533,8 +541,8 @@ for place, row in enumerate(shown):
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The keys. In the stored run, the second order has all keys after 18 steps, but a wrong item and a wrong quantity. It is
-# correct after 36. The first order is correct after 18 steps. (After 36, its price is 8.00, which counts as 8.)
+# In the second order, the item and the quantity. After 18 steps, all keys are there, but these two values are wrong; after
+# 36, the order is correct. The first order is correct after 18 steps. (After 36, its price is 8.00, which counts as 8.)
 # </details>
 #
 # The prompt asks for *one line* of JSON, and no reward checks that. The trained answers shown here are on one line anyway.
@@ -555,7 +563,8 @@ print(answer)
 # answer does not show that the split is the reason.)
 #
 # **Read what the policy writes. A reward measures only what you thought to check.**
-#
+
+# %% [markdown]
 # ## 9. Say which kind of gain it is
 #
 # Compare the same prompts before and after, with a *paired test* ([lesson 06](06_evaluation.ipynb)). A change counts if `p`
@@ -579,43 +588,37 @@ for kind in ("known sentence", "new sentence"):
     print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# The intervals are over prompts, for this one trained model. They say nothing about other seeds.
+# The intervals are over prompts, for this one trained model. Six of our runs ended between 80% and 95%.
 #
-# In the reward curve, different gains look alike. The three measures tell some of them apart:
+# In the reward curve, different gains look alike. If only sampled and greedy accuracy rise, the model is correct more often,
+# but is not shown to find more (*sharpening*). Here, pass@8 rose, too: the model finds answers that eight tries did not find
+# before. We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more; [all five
+# cases](../docs/results.md#a-real-model-on-a-cpu)).
 #
-# | rises, by the paired test | we call it |
-# |---|---|
-# | pass@8 and greedy | *new in eight tries*: the model finds what eight tries did not find before ([lesson 15](15_controls.ipynb) tries more) |
-# | pass@8 alone, or with sampled | *more found in eight tries* |
-# | sampled and greedy | *sharpening*: the model is correct more often, but is not shown to find more |
-# | sampled alone | *less noise*: a user who decodes greedily gains nothing |
-# | greedy alone | *another most likely answer* |
-#
-# Here, all three measures rose, so the first row applies. Greedily, {{sum(before["greedy"])}} of 200 answers were correct
-# before training, and {{sum(after["greedy"])}} are now. The untrained model with three examples in its prompt gets
-# {{sum(few_shot)}}. The gain over that free alternative is {{over_examples.estimate.signed()}}, and the trained model needs
-# no examples. Compared with eight examples, which [were better than
+# Greedily, {{sum(before["greedy"])}} of 200 answers were correct before training, and {{sum(after["greedy"])}} are now. The
+# untrained model with three examples in its prompt gets {{sum(few_shot)}}. The gain over that free alternative is
+# {{over_examples.estimate.signed()}}, and the trained model needs no examples. Compared with eight examples, which [were better than
 # three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) (0.81 and 0.70 of 400 prompts with two draws), the gain is
-# smaller.
+# smaller, and our lowest run (0.80) shows none over the better draw (0.81).
 #
-# Three limits remain:
+# The skill is new only for this prompt. With three or eight examples, the untrained model finds a correct answer in eight
+# tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 #
-# - The skill is new only for this prompt. With three or eight examples, the untrained model finds a correct answer in eight
-#   tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+# <details><summary>What this does not show</summary>
+#
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
 #   seed](../docs/results.md#a-real-model-on-a-cpu)), and all three measures rose. But of the answers that describe one
 #   person without an error, 46% named the correct one, and a guess names half. It learned to copy, and is not shown to
 #   choose.
 #
-# <details><summary>Evidence</summary>
-#
 # Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
 # correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. Chance alone can make such a difference
 # (Fisher's exact test, p = 0.25). If nearly all prompts change in the same way, the printed interval reaches too high. For 47
 # of 50, as with pass@8, the Wilson interval of the new rate is 0.84 to 0.98.
 # </details>
-#
+
+# %% [markdown]
 # ## 10. Try a higher learning rate
 #
 # The *learning rate* is how far one step moves the weights. The tiny model of the other lessons learns at 2e-3, ten times
@@ -657,7 +660,8 @@ print("greedy answer at 2e-3:", answer[:300])
 # Compare two or three rates for your model, with several seeds and in runs of full length. At 8e-4, SmolLM2 learned faster
 # than at 2e-4 with each of [three seeds](../docs/settings.md#what-transferred-to-a-real-model), although entropy was low
 # there, too. So low entropy is an alarm only together with many ties and a low reward.
-#
+
+# %% [markdown]
 # ## 11. Merge, and use the model
 #
 # *Merge* the adapter into the base, as in lesson 03. Then load the result as any user would:
@@ -682,10 +686,11 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # %% [markdown]
 # The merged model needs neither PEFT nor Unsloth. One answer is not an evaluation: `make real` trains the same task, and
 # evaluates the merged model on all held-out prompts (about half an hour on two idle cores with fast bf16).
-#
+
+# %% [markdown]
 # ## 12. Before you try it with your own model
 #
-# - If you have gold answers (the rewards here read 560), try supervised fine-tuning (SFT) first ([lesson
+# - If you have gold answers (the rewards here used 560), try supervised fine-tuning (SFT) first ([lesson
 #   10](10_sft_then_grpo.ipynb)). With 200 of them, it reached 0.98 on 400 held-out prompts, and GRPO 0.94 (one seed each, [the
 #   table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - If a program can check the answers but nobody has written them, GRPO can be ahead. On [four words with given first
@@ -697,7 +702,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
 # - With Qwen, check the tokens as in section 2, and run `pilot` first: it may already solve the task. The template
 #   structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
-#
+
+# %% [markdown]
 # ## 13. Cheat sheet
 #
 # | step | what to do |
@@ -707,13 +713,15 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | measure | `paired_change(before, after)` of greedy, sampled and pass@8; and the untrained model with examples in its prompt |
 # | train | here: LoRA on all linear layers, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
 # | check | transcripts during training, entropy, the order in which the rewards rise |
-#
+
+# %% [markdown]
 # ## 14. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** SmolLM2 wrote the eight completions below before training (shortened). All
 # earn 0 from the four rewards, so both groups are tied and teach nothing. Write a fifth reward, `my_reward`, that changes
 # this, and predict which completion of each group it pays most. The check adds your reward with a weight of 0.5, prints what
-# the groups earn, and compares it with your prediction. It also tries to farm your reward.
+# the groups earn, and compares it with your prediction. It also tries one key a thousand times and an empty
+# text. (A reward that passes can still pay for junk: would yours pay for section 10's last answer?)
 
 # %%
 EARLY = {
@@ -813,8 +821,8 @@ print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: `keys_named` pays for each key in quotation marks, also before the object is valid JSON. A list of keys earns as
-# much, so its weight has to stay small.
+# Exercise 1: `keys_named` pays for each key in quotation marks, also before the object is valid JSON. A bare list of the
+# keys earns as much from this reward, so keep its weight small.
 # </details>
 
 

@@ -401,8 +401,9 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # %% [markdown]
 # ## 7. Charge for each call
 #
-# Calls cost time, so you may want fewer of them. In the next run, every answer in the required format earns 1.0, a correct one
-# 2.0, and each call costs 1.0. What will the curves of the reward, the correct answers and the calls do?
+# Calls cost time, so you may want fewer of them. In the next run, an answer in the required format earns 1.0, one that is also
+# correct earns 2.0 in all, and each call costs 1.0. Will the reward, the share of correct answers and the number of calls rise
+# or fall?
 
 
 # %%
