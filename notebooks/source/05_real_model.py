@@ -756,7 +756,7 @@ from grpo_utils import check_exercise
 
 def compared(reward, guess) -> str:
     """What the groups earn with one more reward."""
-    if not guess:
+    if not guess or len(reward(["", ""], answer=[gold, gold])) != 2:
         return ""
     weights = {**REWARDS, reward: 0.5}
 
@@ -768,21 +768,21 @@ def compared(reward, guess) -> str:
         ]
         return [sum(each) for each in zip(*paid, strict=True)]
 
-    groups = [totals([*texts, ""], gold) for gold, texts in EARLY.items()]
-    for (*paid, _), texts in zip(groups, EARLY.values()):
+    junk = ["", '"customer": ' * 1000]
+    groups = [totals([*texts, *junk], gold) for gold, texts in EARLY.items()]
+    for (*paid, _, _), texts in zip(groups, EARLY.values()):
         print(
             *(f"{p:.2f}  {t[:60]}" for p, t in zip(paid, texts)), "", sep="\n"
         )
-    texts = [*WRITTEN.values(), '"customer": ' * 1000]
-    *order, pile = totals(texts, test_rows[0]["answer"])
-    if any(len(set(paid)) == 1 for *paid, _ in groups):
+    order = totals([*WRITTEN.values()], test_rows[0]["answer"])
+    if any(len(set(paid)) == 1 for *paid, _, _ in groups):
         return "tied"
     if order != sorted(set(order)):
         return "order"
-    if pile >= order[-1] or any(e >= max(paid) for *paid, e in groups):
+    if any(max(paid[-2:]) >= max(paid[:-2]) for paid in groups):
         return "farmed"
-    best = [paid.index(max(paid)) for *paid, _ in groups]
-    return "as predicted" if list(guess) == best else "other"
+    best = [p[n] == max(p[:-2]) for p, n in zip(groups, guess, strict=True)]
+    return "as predicted" if all(best) else "other"
 
 
 FARM = "A pile of keys, or an empty text, earns too much."
