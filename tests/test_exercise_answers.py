@@ -218,6 +218,41 @@ RIGHT = {
 }
 
 
+#: Lesson, exercise, and a learner's prediction and run, of which any is right.
+PREDICTED = {
+    "09.2": (
+        "09",
+        2,
+        {
+            "prediction": "improved",
+            "mine": SimpleNamespace(right=[False] * 20),
+            "rival": SimpleNamespace(right=[True] * 20),
+            "paired_change": paired_change,
+        },
+        "'improved'; the run shows 'got worse'",
+    ),
+    **{
+        f"15.1 {shown}": (
+            "15",
+            1,
+            {
+                "results": {"before": SimpleNamespace(accuracy=SimpleNamespace(value=0.25))},
+                "another_seed": lambda accuracy=accuracy: ("rise", 5, accuracy),
+            },
+            f"'rise'; the run shows '{shown}'",
+        )
+        for shown, accuracy in {"rise": 0.5, "fall": 0.1, "level": 0.21}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_any_prediction_is_accepted_and_printed_with_the_outcome(name, capsys):
+    lesson, exercise, answers, shown = PREDICTED[name]
+    said = verdict(lesson, exercise, capsys, **answers)
+    assert f"You predicted {shown}." in said and f"Exercise {exercise}: correct." in said
+
+
 @pytest.mark.parametrize(("lesson", "stub"), [("06", "short_run"), ("10", "from_longer"), ("11", "warned")])
 def test_an_exercise_that_trains_waits_for_the_run_and_asks_for_a_prediction(lesson, stub, capsys):
     missing = trained_once(lesson, "")

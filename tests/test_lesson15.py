@@ -34,6 +34,7 @@ def test_the_dots_of_the_lesson_are_what_is_stored(book):
 def test_a_format_reward_ends_high_with_a_seed_that_loses(printed):
     before, after = map(float, re.search(r"^seed 1: accuracy (\S+) to (\S+)$", printed, re.MULTILINE).groups())
     assert after < 0.1 < before and float(re.search(r"the reward ends at (\S+)", printed)[1]) > 0.9
+    assert "You predicted 'fall'; the run shows 'fall'." in printed
 
 
 def test_the_results_have_what_the_bench_stored():

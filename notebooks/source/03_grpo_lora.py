@@ -5,7 +5,8 @@
 # those are correct. After 60 steps, {{sum(after.formed)}} have the form, and {{sum(after.right)}} of those are correct. Eight
 # calls do this, and none of them shows the model a worked answer.
 #
-# **Guess first:** while the model improves, does the loss fall, rise or stay near 0?
+# **Guess first:** while the model improves, does the loss fall, rise or stay near 0? (The *loss* is the number that training
+# minimizes.)
 #
 # You will be able to train a language model with GRPO, measure whether it improved, and save it for plain
 # `transformers`.
@@ -68,17 +69,10 @@ profile = run.profile  # run.path: the weights; run.model: their name
 # %% [markdown]
 # ## The method and its eight calls
 #
-# The model that you train is the *policy*. A *completion* is one answer that it writes. GRPO, *group relative policy
-# optimization*, repeats four moves:
-#
-# 1. Take a few prompts, and sample a *group* of completions for each.
-# 2. Score every completion with *reward functions*: plain Python that checks the answer.
-# 3. Compare each score with the mean of its own group. The result is the *advantage*: `(reward - mean) / (std + 0.0001)`.
-#    The 0.0001 avoids a division by zero.
-# 4. Change the weights a little: completions with a positive advantage become more likely, those with a negative advantage
-#    less likely.
-#
-# So GRPO reinforces what the model already does sometimes. Here are two groups:
+# As in [lesson 00](00_start.ipynb), the *policy*, the model that you train, samples a *group* of *completions* for each prompt,
+# and *reward functions* score them. The *advantage* of a completion is `(reward - mean) / (std + 0.0001)`, with the mean and the
+# standard deviation of its own group; the 0.0001 avoids a division by zero. Completions with a positive advantage become more
+# likely, and those with a negative one less likely. So GRPO reinforces what the model already does sometimes. Here are two groups:
 
 # %%
 from grpo_utils import diagram
@@ -167,8 +161,25 @@ else:  # the same two calls with transformers and PEFT
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# `trainable params` counts the numbers in all matrices A and B. The 4-bit base never changes.
-#
+# `trainable params` counts the numbers in all matrices A and B. The share is larger than in the figure, because this model's
+# matrices are small. The 4-bit base never changes.
+
+# %% [markdown]
+# What does this model answer before training? Sample four answers to a question:
+
+# %%
+from grpo_utils import generate_samples, load_rows
+
+question = load_rows(profile.dataset, "test", 1, SEED)["prompt"]
+how = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
+[answers] = generate_samples(policy, tokenizer, question, samples=4, **how)
+print(question[0][-1]["content"], *answers, sep="\n")
+
+# %% [markdown]
+# `{{answers[0]}}` is correct, but it lacks the tags that the prompt asks for. They are in {{sum("</answer>" in a for a in answers)}}
+# of the 4 answers. The rewards of section 4 pay for both.
+
+# %% [markdown]
 # ## 3. Load the dataset
 #
 # A GRPO row has a `prompt`, as chat messages, and whatever the rewards need: here `answer`, the correct result or *gold
@@ -194,7 +205,8 @@ train_rows[0]
 # to find the answer. The model sees only the prompt, and only the rewards see the gold answer.
 #
 # `load_rows` returns a `Dataset` from the library `datasets`. [Lesson 01](01_dataset.ipynb) makes one from your own rows.
-#
+
+# %% [markdown]
 # ## 4. Write the rewards
 #
 # A reward is a function. It takes a list of completions and, by name, the columns of the dataset. It returns one score
@@ -250,7 +262,8 @@ for *each, total, text in zip(*scores, weighted_sum(scores, weights), TEXTS):
 # gives two answers and earns nothing.
 #
 # **In the same format, a correct answer must always earn more than a wrong one.**
-#
+
+# %% [markdown]
 # ## 5. Choose the settings
 #
 # `GRPOConfig` holds all settings. `per_device_train_batch_size` counts completions, not prompts. The *learning rate* is
@@ -292,7 +305,8 @@ print(f"{per_step // config.num_generations} groups in each step")
 # `other_arguments` adds the rest, such as the optimizer and the number format. On a GPU, Unsloth changes many defaults. These
 # arguments keep TRL's, so a run has the same settings with and without Unsloth. [Settings](../docs/settings.md) says which
 # are worth changing.
-#
+
+# %% [markdown]
 # ## 6. Look before you train
 #
 # A run can work only if some groups are informative. `generate_samples` samples a group of completions for each prompt.
@@ -352,7 +366,8 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # format earns 3 and gains much more. Once a group has enough correct answers, its mean is above 1, and wrong answers become
 # less likely.
 # </details>
-#
+
+# %% [markdown]
 # If all groups tie, training changes nothing, however long it runs. Read the completions, and find the cause:
 #
 # | the completions are | do this |
@@ -366,7 +381,8 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 # In your own project, [`pilot`](../grpo_check/docs/checks.md#pilot) samples groups and names the cause for you.
 #
 # **Start a run only if some groups are informative.**
-#
+
+# %% [markdown]
 # Now evaluate the base model, to compare it with the trained one later. `evaluate` generates two answers to each held-out
 # prompt. One is *sampled*, as in training; the other is *greedy*, which always takes the most likely token. *Strict
 # accuracy* counts answers that are correct and correctly formatted.
@@ -384,7 +400,8 @@ print(f"a greedy answer:          {before.greedy[1]}")
 # The parentheses contain a *95% interval*: {{before.n}} prompts measure a rate only roughly, and about 95 of 100 such
 # intervals contain the true rate. Greedy accuracy is {{before.greedy_accuracy.value:.2f}}, because the most likely answer
 # (`{{before.greedy[1]}}`) lacks the format.
-#
+
+# %% [markdown]
 # ## 7. Train
 #
 # `GRPOTrainer` brings policy, rewards, settings and rows together:
@@ -435,7 +452,7 @@ from grpo_utils import logged, reward_curve, show
 
 history = trainer.state.log_history
 loss = logged(history, "loss")
-print(f"loss: from {min(loss):.2f} to {max(loss):.2f} in all steps\n")
+print(f"loss: between {min(loss):.2f} and {max(loss):.2f} in all steps\n")
 KEYS = ["reward", "frac_reward_zero_std", "completions/mean_length"]
 curves = {key: logged(history, key) for key in KEYS}
 print(f"{'':26}{'first step':>12}{'last step':>12}")
@@ -454,9 +471,12 @@ show(
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The `loss` stays near 0, between {{min(loss):.2f}} and {{max(loss):.2f}}, because each group's advantages sum to 0. (In the
-# first steps it is a little below 0: completions in the format are longer, and the loss averages over tokens.) Most of us
-# look at the loss first; here it is the number to ignore. Read the others:
+# The loss of a step is, in value, minus the mean of the advantages of its tokens. Each group's advantages sum to 0, so the loss
+# stays near 0, between {{min(loss):.2f}} and {{max(loss):.2f}}. (In the first steps it is a little below 0: completions in the
+# format are longer, and the loss averages over tokens.) Most of us look at the loss first; here it is the number to ignore.
+# </details>
+#
+# Read the others:
 #
 # - `reward` is the weighted sum, averaged over all completions of a step. It rose from {{curves["reward"][0]:.2f}} to
 #   {{curves["reward"][-1]:.2f}}; the maximum is 3.
@@ -466,12 +486,12 @@ show(
 #   last five steps.)
 # - `completions/mean_length` counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
-# </details>
 #
 # The format is the same for every question, so a policy often learns it first. Here, the mean of `strict_format_reward`
 # first reaches 0.9 at step {{next(step for step, value in enumerate(means[NAMES[0]], 1) if value >= 0.9)}}, and that of
 # `correctness_reward` at step {{next(step for step, value in enumerate(means[NAMES[1]], 1) if value >= 0.9)}}.
-#
+
+# %% [markdown]
 # ## 8. Evaluate and save
 #
 # Evaluate again, with the same prompts and the same `decoding` settings:
@@ -497,13 +517,13 @@ report_run(run, trainer, before, after, decoding, stopped=limit.note)
 # but were wrong. In a separate measurement with these settings, 149 of 200 untrained answers already ended with the correct
 # number. So always say what you count.
 #
-# The second table counts only answers that have the format, and separates additions with a *carry* (`15+27`)
-# from those without (`15+22`). It cannot show whether the policy adds better, because the formatted answers before and after
-# belong to different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
+# Do not read the second table as a gain: it counts only formatted answers, with a *carry* (`15+27`) and without (`15+22`), and
+# these belong to different prompts before and after. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #
 # The sentence below the tables reports a *paired test* (McNemar's), which compares each prompt before and after. `p` is the
 # probability of a change at least this large if training had no effect. Claim a change only if `p` is below 0.05.
-#
+
+# %% [markdown]
 # To save a model that plain `transformers` loads, *merge*: add the adapter to the weights of the base. First load the base
 # again, this time unquantized, because 4-bit weights would round the small updates away.
 
@@ -531,15 +551,17 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 
 # %% [markdown]
 # Merging changed the logits by only a rounding error, and the merged model's sampled strict accuracy is
-# {{again.accuracy.value:.2f}}. `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this
-# course.
+# {{again.accuracy.value:.2f}}. (The logit difference is that of merging alone. The policy ran on the 4-bit base and the merged model
+# does not, so their samples differ: {{again.accuracy.hits}} correct here, {{after.accuracy.hits}} before.)
+# `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this course.
 #
 # **Evaluate the model that you release, not the policy that it came from.**
 #
 # [Lesson 05](05_real_model.ipynb) makes the same calls with a real model, and [On a GPU](../docs/gpu.md) says what to expect
 # from Qwen and Gemma. To start a project, copy the template [minimal](../templates/minimal/README.md), which has all calls
 # in one file: `python -m grpo_utils new minimal my-project`.
-#
+
+# %% [markdown]
 # ## 9. Cheat sheet
 #
 # | call | remember |
@@ -552,7 +574,8 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 # | `generate_samples` | are some groups informative? If not, do not train |
 # | `GRPOTrainer` | read rewards and tied groups, not the loss; save the adapter at once |
 # | `evaluate` | the same prompts and decoding before and after, and again for the merged model |
-#
+
+# %% [markdown]
 # ## 10. Exercises
 #
 # **Exercise 1.** Write `tied_share(rewards, size)`, the share of tied groups. `rewards` lists the groups one after another,

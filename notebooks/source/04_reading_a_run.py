@@ -161,8 +161,8 @@ for key in ("reward", "loss"):
     print(f"  lowest {min(values):6.3f}  highest {max(values):6.3f}")
 
 # %% [markdown]
-# The reward tripled, while the loss stayed between {{min(values):.2f}} and {{max(values):.2f}}. The advantages of a group sum to 0, so the loss is
-# near 0 for good and bad policies alike.
+# As in lesson 03, the loss stayed near 0, between {{min(values):.2f}} and {{max(values):.2f}}, while the reward tripled. It does so for good and bad
+# policies alike.
 #
 # Read these five numbers instead:
 #

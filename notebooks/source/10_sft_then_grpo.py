@@ -459,10 +459,11 @@ for name, (result, _) in policies.items():
 # ## 9. Train on worked answers with mistakes
 #
 # People and models make mistakes in worked answers. Now, 50 of 100 worked answers are wrong. The gold answers of the new
-# prompts are correct. Which will be better, GRPO or more SFT?
+# prompts are correct.
 #
 # The task is "Which number comes after 512?", so copying a number from the question earns nothing. One shortcut is left:
-# raise the last digit and never carry. It is correct in nine of ten cases, so `kind` counts the carries separately.
+# raise the last digit and never carry. It is correct in nine of ten cases, so `kind` counts the carries separately. **Guess
+# first:** which will be better, GRPO or more SFT?
 
 
 # %%
@@ -532,11 +533,12 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 #
 # Over five seeds, the result depends on two things:
 #
-# - **Are the worked answers correct?** In the second task, GRPO is better with 30 or 50 wrong ones of 100. With 100 correct
-#   ones, more SFT is better, because it teaches what the policy rarely samples: 47 of 90 carries are correct after more SFT, and
-#   none after GRPO.
-# - **Is there a shortcut?** In the first task, accuracy rose in all ten GRPO runs, and six of them end with a shortcut. More SFT
-#   never does. With 50 wrong answers, GRPO is ahead of more SFT, 0.52 to 0.31, but four of its five policies follow a place.
+# - **Are the worked answers correct?** In the second task ("Which number comes after 512?"), GRPO is better if 30 or 50 of the
+#   100 worked answers are wrong. If all 100 are correct, more SFT is better: it gets 47 of 90 carries right, and GRPO none,
+#   because the policy rarely samples a carry.
+# - **Is there a shortcut?** We trained the first task ("Which is larger?") with 100 correct worked answers and with 50 wrong
+#   ones, five seeds each. GRPO raised accuracy in all ten runs, and six of the ten policies take the shortcut. After more SFT,
+#   none does. With 50 wrong answers, GRPO reaches 0.52 and more SFT 0.31, but four of the five GRPO policies take the shortcut.
 #
 # GRPO also had 400 gold answers that SFT did not use. In these tasks, a worked answer is little more than the gold answer, so
 # SFT on those 400 would be free.
@@ -606,15 +608,18 @@ print("adapters:", list(policy.peft_config))
 #   its log is a KL of exactly 0 at every step. With `beta=0`, TRL's default, the sign is [a gradient norm of
 #   0](../docs/troubleshooting-training.md#it-trains-but-the-weights-never-change). So check after a few steps that a weight has
 #   changed.
+#
+# <details><summary>With beta above 0, and when you merge</summary>
+#
 # - **Reference.** The second adapter, `ref`, is a copy of the SFT adapter from before the first step, so the penalty pulls
 #   toward the SFT model. [Unsloth on a GPU](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo) removes
 #   this copy and pulls toward the base. All other runs of this lesson have `beta=0` and need no reference.
 # - **Merge.** The adapter `grpo` contains both stages. To get one model, [merge](07_export.ipynb) it once into the original
 #   base, without the SFT adapter. If you merged SFT first and GRPO trained a new adapter, [the steps
 #   differ](../docs/troubleshooting-training.md#merge-the-sft-lora-the-grpo-lora-or-both).
-
-# %% [markdown]
-# ## 12. Use the recipe on a real base model
+# </details>
+#
+# <details><summary>The recipe on a real base model</summary>
 #
 # Unsloth's notebook [Qwen3 (4B) GRPO](https://github.com/unslothai/notebooks/blob/main/nb/Qwen3_%284B%29-GRPO.ipynb)
 # trains a base model in these two stages: SFT on about 60 solutions teaches only the format, and GRPO follows. If you adapt
@@ -625,9 +630,10 @@ print("adapters:", list(policy.peft_config))
 # - Between the stages, evaluate on held-out prompts, some of which a shortcut gets wrong.
 #
 # If an instruct model already writes correct answers in your format, skip SFT.
+# </details>
 
 # %% [markdown]
-# ## 13. Cheat sheet
+# ## 12. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
@@ -639,7 +645,7 @@ print("adapters:", list(policy.peft_config))
 # | result below more SFT | Are the worked answers correct? | stay with SFT |
 
 # %% [markdown]
-# ## 14. Exercises
+# ## 13. Exercises
 #
 # **Exercise 1.** Write `shortcut(first, second, both)`. It takes the results of a swap test: how many pairs are answered
 # correctly only with the larger number first, only with it second, and in both orders. It returns `"first"` or `"second"`

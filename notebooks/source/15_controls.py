@@ -88,7 +88,8 @@ def truth(completions, answer, **kwargs) -> list[float]:
 
 # %% [markdown]
 # **Guess first:** which of the three runs will raise accuracy?
-#
+
+# %% [markdown]
 # ## 3. Train all three
 #
 # The settings are those of [lesson 06](06_evaluation.ipynb).
@@ -159,7 +160,8 @@ show_reward_and_truth(logs)
 # The correctness reward ends at {{logs["correctness"][-2]["reward"]:.2f}}, and the format reward at
 # {{logs["format"][-2]["reward"]:.2f}}. Judged by these curves alone, both runs look like a success. The random reward
 # stays near 0.5, because nothing that the policy does can raise it.
-#
+
+# %% [markdown]
 # ## 4. Ask the same questions
 #
 # Each policy answers the same 200 held-out prompts, sampled and greedily. *Sums* is the share of sampled answers whose last
@@ -245,14 +247,17 @@ show(figure, f"Accuracy of five seeds for each reward: {'; '.join(ranges)}")
 # `make bench-controls`, [all figures](../docs/results.md#true-reward-and-controls). The random reward raised greedy accuracy with all
 # five seeds, but not sampled accuracy. Greedy accuracy was 0.00 before training, so any change could only raise it. If you
 # ignore the format, the correctness reward raised the share of correct sums with each seed, by 0.27 on average (95% interval
-# 0.22 to 0.32). The format reward and the random reward lowered it with four of five seeds each, and the intervals contain 0.
-# So the tags explain a part of the correctness reward's gain, but not all of it.
+# 0.22 to 0.32). The format reward and the random reward lowered it with four of five seeds each, but the intervals of the two
+# means contain 0. So the tags explain a part of the correctness reward's gain, but not all of it.
 # </details>
-#
+
+# %% [markdown]
 # ## 5. Compare many tries
 #
 # Accuracy measures a single try. *pass@k* is the chance that at least one of `k` samples is correct. Sample 32 answers to
-# each of 50 prompts, before training and after each run:
+# each of 50 prompts, before training and after each run.
+#
+# **Guess first:** after training on the coin toss, will more or fewer prompts be solved in 32 tries?
 
 # %%
 from grpo_utils import evaluate_samples, show_pass_at_k
@@ -273,6 +278,8 @@ for name, found in tries.items():
     print(f"{name:13}{rates}")
 
 # %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
 # Before training, pass@1 is {{tries["before"].pass_at_k(1).value:.2f}} and pass@32 is
 # {{tries["before"].pass_at_k(32).value:.2f}}: the base model solves nearly every prompt in 32 tries. With the
 # correctness reward, pass@1 is {{tries["correctness"].pass_at_k(1).value:.2f}}, so one try is now about as good as 16
@@ -281,10 +288,7 @@ for name, found in tries.items():
 # Other seeds give other values.
 #
 # So after training on a reward that never reads an answer, a model can fail all 32 tries on prompts that it solved before.
-#
-# Whether GRPO with a true reward can do this too is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
-# that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))
-# reports the opposite after more than 2,000 steps on many tasks. Neither says what your run did, so measure it.
+# </details>
 #
 # **Before you say that a policy learned something new, compare pass@k at a large k.**
 #
@@ -293,13 +297,20 @@ for name, found in tries.items():
 # Over five seeds, the pass@32 of the random reward fell by 0.11 (95% interval 0.03 to 0.18). With the format reward, it was lower with
 # all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00); the interval of its mean change contains 0, and so does that
 # of pass@1.
-# </details>
 #
+# Whether GRPO with a true reward can also lose prompts is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
+# that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))
+# reports the opposite after more than 2,000 steps on many tasks. Neither says what your run did, so measure it.
+# </details>
+
+# %% [markdown]
 # ## 6. Leak a test on purpose
 #
 # A test is *leaked* (or *contaminated*) if the model was trained on its questions. Cause such a leak: train a new policy
 # with SFT on the 200 held-out questions and their answers. Then ask it these questions, and 190 *fresh* ones of the same
 # kind.
+#
+# **Guess first:** by how much will the two accuracies differ?
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -351,11 +362,15 @@ for name, result in found.items():
     print(f"{name:7} greedy accuracy: {result.greedy_accuracy}")
 
 # %% [markdown]
+# <details><summary>After you have guessed</summary>
+#
 # On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
 # {{found["fresh"].greedy_accuracy.value:.2f}}. Both sets come from the same generator, and the base model saw neither. So
-# the gap between the two is memorization. The gain on the fresh questions is not: the worked answers also taught the format.
+# the gap between the two is memorization. The gain on the fresh questions is real: the worked answers also taught the format.
 # With the leaked test alone, you would have reported the higher number, and no curve would have shown the leak.
-#
+# </details>
+
+# %% [markdown]
 # You can find a leak in three ways, from cheap to expensive:
 #
 # - Search the training rows for the test's questions, if you have these rows. [Lesson 01](01_dataset.ipynb) shows how.
@@ -365,7 +380,8 @@ for name, result in found.items():
 #   et al. ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500
 #   questions, and it completed 54.6% of them exactly. On LiveMathBench, which is newer than the model, it completed
 #   none.
-#
+
+# %% [markdown]
 # ## 7. What this means for Qwen2.5
 #
 # Many GRPO examples, and the GPU profiles of this course, train Qwen2.5 on mathematics. Two papers explain why such a
@@ -380,7 +396,8 @@ for name, result in found.items():
 # Our tiny model has such styles too. [Lesson 02](02_rewards.ipynb), section 7, counts them: answers that add column by
 # column have the format more often than answers with one equation, and they are correct more often. A reward for tags can
 # make any of the well-formatted styles more common, and chance decides which one.
-#
+
+# %% [markdown]
 # ## 8. Choose the controls that your claim needs
 #
 # | you want to say | then also show |
@@ -394,7 +411,8 @@ for name, result in found.items():
 # Train a control with as many seeds as your own run, because a single seed says little. If you can afford only one control,
 # train on the format alone: most real rewards pay for a format as well. (Our runs train one tiny model on one task, so they do
 # not show how often a control improves a real model.)
-#
+
+# %% [markdown]
 # ## 9. Cheat sheet
 #
 # | step | what to do |
@@ -406,18 +424,21 @@ for name, result in found.items():
 # | report | sampled, greedy, format and pass@k, each before and after, for each seed and each control |
 #
 # A rising reward shows only that the policy earns more of it. Every other claim needs a control.
-#
+
+# %% [markdown]
 # ## 10. Exercises
 #
-# **Exercise 1: change, predict, run, compare.** Find a seed with which the format reward *loses*: accuracy ends at least 0.05 below
-# that of the base. Predict first: what will the reward curve of a losing run look like? Then write `losing_seed`: train on
-# `REWARDS["format"]` with another seed (`train_on` takes one), evaluate as in section 4, and return the seed and its sampled
-# accuracy. A run takes one to two minutes.
+# **Exercise 1: change, predict, run, compare.** Train on the format reward with a seed that section 4 does not have (5 or higher).
+# Predict first: will accuracy `"rise"`, `"fall"` or stay `"level"` (within 0.05 of the base model)?
+#
+# Write `another_seed`: train on `REWARDS["format"]` with your seed (`train_on` takes one), and evaluate as in section 4. Plot the
+# log with `show_reward_and_truth`, and return your prediction, the seed and its sampled accuracy. Would the reward curve have
+# told you? (The prediction is not graded. A run takes one to two minutes.)
 
 
 # %%
-def losing_seed() -> tuple[int, float] | None:
-    """Your answer: (seed, sampled accuracy after training)."""
+def another_seed() -> tuple[str, int, float] | None:
+    """Your answer: (prediction, seed, sampled accuracy after training)."""
 
 
 # %% tags=["nbval-check-output"]
@@ -426,20 +447,24 @@ from functools import partial
 from grpo_utils import check_exercise
 
 
-def judged(attempt):
-    """What the run of an attempt did to accuracy."""
+def judged(attempt) -> str | None:
+    """Print what was predicted, and what the run did to accuracy."""
     if (found := attempt()) is None:
         return None
-    seed, accuracy = found
+    predicted, seed, accuracy = found
     before = results["before"].accuracy.value
+    change = accuracy - before
+    shown = (
+        "level" if abs(change) <= 0.05 else "rise" if change > 0 else "fall"
+    )
     print(f"seed {seed}: accuracy {before:.2f} to {accuracy:.2f}")
-    return "lost" if accuracy < before - 0.05 else "not lost"
+    print(f"You predicted {predicted!r}; the run shows {shown!r}.")
+    return "none"
 
 
-OUTCOME = [((), "lost")]
-HINTS = [("not lost", "This seed did not lose. Try the next one.")]
-mine = partial(judged, losing_seed)
-print(check_exercise("Exercise 1", mine, OUTCOME, HINTS))
+OUTCOME = [((), "none")]  # any prediction is right
+mine = partial(judged, another_seed)
+print(check_exercise("Exercise 1", mine, OUTCOME))
 
 # %% [markdown]
 # **Exercise 2.** `before` and `after` have a list for each prompt, with one boolean for each sample. Write
@@ -467,7 +492,8 @@ print(check_exercise("Exercise 2", lost, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: seed 1. Its reward ends at 1, as high as with seed 0. (Of the seeds 1 to 4 in section 4, one lost clearly.)
+# Exercise 1: as an example, seed 1 falls to {{FIVE_SEEDS["format"][1]:.2f}}, while its reward ends at 1, as high as with seed 0. The
+# reward curve does not show the fall.
 # </details>
 
 
@@ -476,7 +502,7 @@ policy, log = train_on(REWARDS["format"], seed=1)
 other = evaluate(policy, tokenizer, test_rows, **DECODING)
 print(f"the reward ends at {log[-2]['reward']:.2f}")
 
-solved = partial(judged, lambda: (1, other.accuracy.value))
+solved = partial(judged, lambda: ("fall", 1, other.accuracy.value))
 print(check_exercise("Exercise 1, solution", solved, OUTCOME))
 
 # %% [markdown]
