@@ -145,6 +145,12 @@ def windowed(step, above=0.9):
     return end_of_stage
 
 
+def tied_to_the_end(tied):
+    """A learner's `end_of_stage` that ends a stage only if all later groups are tied, too."""
+    places = [n for n in range(len(tied) - 2) if min(tied[n:]) >= 0.9]
+    return places[0] + 3 if places else len(tied)
+
+
 def third_tied(tied):
     """A learner's `end_of_stage` that does not start again after a step below 0.9."""
     steps = [step for step, share in enumerate(tied, start=1) if share >= 0.9]
@@ -169,6 +175,7 @@ WRONG = {
     "05.1 predicted another": ("05", 1, partial(keys_named, [2, 2])),
     "09.1 counted from 0": ("09", 1, {"end_of_stage": windowed(lambda place: place + 2)}),
     "09.1 not in a row": ("09", 1, {"end_of_stage": third_tied}),
+    "09.1 tied to the end": ("09", 1, {"end_of_stage": tied_to_the_end}),
     "09.1 more than 0.9": ("09", 1, {"end_of_stage": windowed(lambda place: place + 3, above=0.91)}),
     "06.1 E": ("06", 1, {"claims_that_hold": lambda: ["B", "D", "E"]}),
     "06.2 predicted both": ("06", 2, trained_once("06", "both")),

@@ -406,9 +406,11 @@ from grpo_utils import check_exercise
 SHARES = [(([0.0, 0.6, 0.9, 1.0, 0.95, 1.0],), 5)]
 SHARES += [(([1.0, 1.0, 0.5, 0.6, 0.9, 1.0, 1.0],), 7)]
 SHARES += [(([1.0, 0.8] * 4,), 8), (([0.9] * 4,), 3), (([0.0, 0.5],), 2)]
+SHARES += [(([0.9, 1.0, 0.9, 0.5, 0.6, 0.4, 0.5],), 3)]
 HINTS = [(4, "Count steps from 1, and include the third of the three.")]
 HINTS += [(5, "The three steps must follow each other.")]
-HINTS += [(6, "End at the first such step. A share of 0.9 is enough.")]
+FIRST = "End at the first such step. A share of 0.9 is enough."
+HINTS += [(6, FIRST), (7, FIRST)]
 print(check_exercise("Exercise 1", end_of_stage, SHARES, HINTS))
 
 # %% [markdown]
@@ -425,7 +427,7 @@ print(check_exercise("Exercise 1", end_of_stage, SHARES, HINTS))
 # %%
 prediction = ""  # one of the three verdicts
 mine = None  # your run: measure(train_plan([...], SEED), SEED)
-rival = twos[0]  # what your run is compared with
+rival = None  # what it is compared with: twos[0], or a second run
 
 
 # %% tags=["nbval-check-output"]
@@ -436,7 +438,7 @@ def outcome(found) -> str:
 
 def compared() -> str:
     """Print what you predicted, and what your run shows."""
-    if not (mine and prediction):
+    if not (mine and rival and prediction):
         return ""
     print(f"You predicted {prediction!r}; the run shows {outcome(mine)!r}.")
     return "none"
@@ -474,7 +476,7 @@ def end_of_stage_solution(tied: list[float]) -> int:
 print(check_exercise("Exercise 1, solution", end_of_stage_solution, SHARES))
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-mine = measure(train_plan(TWO_STAGES[::-1], SEED), SEED)
+mine, rival = measure(train_plan(TWO_STAGES[::-1], SEED), SEED), twos[0]
 print(compare(rival, mine))
 prediction = "no change shown"
 print(check_exercise("Exercise 2, solution", compared, RUN))
