@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
     from .evaluation.statistics import paired_change
-    from .exercises import check_exercise
+    from .exercises import check_exercise, compare_prediction
     from .export.adapters import save_adapter
     from .export.cards import write_card
     from .export.merging import check_merged

@@ -73,6 +73,17 @@ def check_exercise(
     return f"{name}: {verdict}"
 
 
+def compare_prediction(prediction: str, shown: str) -> str:
+    """Print what a learner predicted next to what a run shows, and return "compared": no prediction is graded.
+
+    >>> compare_prediction("fall", "rise")
+    You predicted 'fall'; the run shows 'rise'.
+    'compared'
+    """
+    print(f"You predicted {prediction!r}; the run shows {shown!r}.")
+    return "compared"
+
+
 def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Sequence[tuple[object, str]]) -> str:
     """The sentence of `check_exercise`, without the name of the exercise."""
     attempted = False

@@ -165,7 +165,6 @@ WRONG = {
     "03.1 whole windows": ("03", 1, {"tied_share": windows(1)}),
     "03.1 only positive rewards tie": ("03", 1, {"tied_share": tied(lambda group: max(group) == min(group) > 0)}),
     "03.1 first equals last": ("03", 1, {"tied_share": tied(lambda group: group[0] == group[-1])}),
-    "03.2 faster": ("03", 2, {"prediction": "faster", **two_runs(10)}),
     "03.2 the old weights again": ("03", 2, {"prediction": "as fast", **two_runs(1)}),
     "04.1 nothing breaks": ("04", 1, RUNS | {"mine": HEALTHY}),
     "05.1 nothing": ("05", 1, partial(lambda text, gold: 0, [2, 1])),
@@ -178,7 +177,6 @@ WRONG = {
     "09.1 tied to the end": ("09", 1, {"end_of_stage": tied_to_the_end}),
     "09.1 more than 0.9": ("09", 1, {"end_of_stage": windowed(lambda place: place + 3, above=0.91)}),
     "06.1 E": ("06", 1, {"claims_that_hold": lambda: ["B", "D", "E"]}),
-    "06.2 predicted both": ("06", 2, trained_once("06", "both")),
     "08.1 the wrong limit": ("08", 1, {"learns": learns}),
     "08.2 still divided": (
         "08",
@@ -192,10 +190,8 @@ WRONG = {
         {"torch": torch, "pictured": PICTURED, "predicted": "worse", "without_std": print},
     ),
     "10.1 the other place left out": ("10", 1, {"shortcut": shortcut}),
-    "10.2 predicted none": ("10", 2, trained_once("10", "none")),
     "11.1 count": ("11", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
     "11.1 rfind": ("11", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
-    "11.2 predicted yes": ("11", 2, trained_once("11", "yes")),
     "13.1 abs": ("13", 1, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
     "13.1 not below 0": ("13", 1, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
     "15.2 divided by what was solved": (
@@ -211,7 +207,6 @@ HIDDEN = ["dead_reward", "no_learning", "length_hacking"]
 #: Lesson, exercise, and a correct answer that is written in an unusual way.
 RIGHT = {
     "00.1 reordered": ("00", 1, {"answers": dict(reversed(GIVEN.items()))}),
-    "03.2 a capital": ("03", 2, {"prediction": "As fast ", **two_runs(10)}),
     "04.1 a curve breaks": ("04", 1, RUNS | {"mine": rising(0)}),
     "04.2 spaces": ("04", 2, {"hidden": HIDDEN, "codes": ["Dead Reward", "no-learning", "length hacking "]}),
     "05.1 a tuple": ("05", 1, partial(keys_named, (2, 1))),
@@ -219,14 +214,15 @@ RIGHT = {
     "06.1 a text": ("06", 1, {"claims_that_hold": lambda: "B, D"}),
     "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
     "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),
-    "06.2 as it came out": ("06", 2, trained_once("06", " Format")),
-    "10.2 as it came out": ("10", 2, trained_once("10", "first")),
-    "11.2 as it came out": ("11", 2, trained_once("11", "No")),
 }
 
 
 #: Lesson, exercise, and a learner's prediction and run, of which any is right.
 PREDICTED = {
+    "03.2": ("03", 2, {"prediction": "faster", **two_runs(10)}, "'faster'; the run shows 'as fast'"),
+    "06.2": ("06", 2, trained_once("06", "both"), "'both'; the run shows 'format'"),
+    "10.2": ("10", 2, trained_once("10", "none"), "'none'; the run shows 'first'"),
+    "11.2": ("11", 2, trained_once("11", "yes"), "'yes'; the run shows 'no'"),
     "09.2": (
         "09",
         2,

@@ -557,7 +557,7 @@ for find in [extract_answer, extract_after_hashes, extract_boxed, last_number]:
 # **Exercise 1: change, predict, run, compare.** Copy the body of `count_tags` into `my_reward`, and change one thing:
 # cap the sum (`min(1.0, ...)`), pay another amount per tag, or count something else, such as `=`. Will the number of correct
 # held-out answers `"rise"` or `"fall"`? Write your prediction into `my_guess`. The check then trains on your reward (about
-# half a minute).
+# half a minute). The prediction is not graded.
 
 
 # %%
@@ -569,7 +569,7 @@ def my_reward(completions, **kwargs) -> list[float]:
 my_guess = ""  # "rise" or "fall"
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import check_exercise
+from grpo_utils import check_exercise, compare_prediction
 
 
 def compared(reward, guess: str) -> str | None:
@@ -580,13 +580,11 @@ def compared(reward, guess: str) -> str | None:
     first, last = before.accuracy.hits, after.accuracy.hits
     print(f"correct: {first} before, {last} after")
     happened = "rise" if last > first else "fall"
-    return "as predicted" if guess.strip().lower() == happened else happened
+    return compare_prediction(guess, happened)
 
 
-HINTS = [("fall", "They fell. What earns more than a correct answer?")]
-HINTS += [("rise", "They rose. What earns more than a clean answer?")]
-AS_PREDICTED = [((), "as predicted")]
-mine = (lambda: compared(my_reward, my_guess), AS_PREDICTED, HINTS)
+COMPARED = [((), "compared")]
+mine = (lambda: compared(my_reward, my_guess), COMPARED)
 print(check_exercise("Exercise 1", *mine))
 
 # %% [markdown]
@@ -647,7 +645,7 @@ def capped_tags(completions, **kwargs) -> list[float]:
     return [min(1.0, score) for score in count_tags(completions)]
 
 
-capped = (lambda: compared(capped_tags, "rise"), AS_PREDICTED, HINTS)
+capped = (lambda: compared(capped_tags, "rise"), COMPARED)
 print(check_exercise("Exercise 1, solution", *capped))
 
 

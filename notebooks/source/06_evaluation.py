@@ -512,6 +512,7 @@ print(check_exercise("Exercise 1", mistake, [((), "none")], HINTS))
 # paired test then show on the 200 prompts: in the format, in the sums (section 7), in both or in neither? Write your guess
 # into `PREDICTION`. Then let `short_run` return the policy; `trained` takes any setting (`max_steps=8`). The check
 # evaluates it (30 seconds in all).
+# (The prediction is not graded.)
 #
 # Try both before you unfold the solutions. [Lesson 07](07_export.ipynb) saves and publishes the model.
 
@@ -524,6 +525,9 @@ def short_run():
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def gains_shown(policy) -> str:
     """Which gains the paired test shows: one of the four predictions."""
     result = evaluate(policy, tokenizer, test_rows, **decoding)
@@ -541,14 +545,11 @@ def outcome(prediction: str, train) -> str:
     if not prediction:
         return "missing"
     found = gains_shown(short)
-    return "as predicted" if found == prediction.strip().lower() else found
+    return compare_prediction(prediction, found)
 
 
-HINTS = [(name, f"The test shows: {name}. Why?") for name in ("both", "sums")]
-HINTS += [("format", "Only the format improved. Why was it first?")]
-HINTS += [("neither", "No gain is shown. How many steps did you train?")]
-HINTS += [("missing", "First write your prediction into PREDICTION.")]
-RUN = [((PREDICTION, short_run), "as predicted")]
+HINTS = [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, short_run), "compared")]
 print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
@@ -589,5 +590,5 @@ def short_run_solution():
 short = short_run_solution()
 found = gains_shown(short)
 print("8 steps show a gain in:", found)
-RUN = [((found, lambda: short), "as predicted")]
+RUN = [((found, lambda: short), "compared")]
 print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))

@@ -689,6 +689,8 @@ print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 # 2. Change the script: `script.write_text(SCRIPT.replace("0.002", "0.0002"))`.
 # 3. Resume with `run_script(mine)`, which takes 15 to 60 seconds. For another try, use another folder.
 #
+# The prediction is not graded.
+#
 # Try both before you unfold the solutions. Next, [lesson 08](08_grpo_by_hand.ipynb) writes GRPO by hand. The papers behind
 # this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
 
@@ -701,6 +703,9 @@ my_results = None  # after your run: end_of(mine)
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def outcome(found) -> str:
     """What a run shows, compared with the uninterrupted one."""
     same = apart_in_weights(weights_one, found[1]) == 0
@@ -708,16 +713,14 @@ def outcome(found) -> str:
 
 
 def compared() -> str:
-    """Whether your run shows what you predicted, or else what it shows."""
+    """Print what you predicted, and what your run shows."""
     if not (my_results and prediction):
         return ""
-    shown = outcome(my_results)
-    return "as predicted" if prediction == shown else shown
+    return compare_prediction(prediction, outcome(my_results))
 
 
-CLUE = "Your run says {!r}. Which learning rates did it log?"
-HINTS = [(verdict, CLUE.format(verdict)) for verdict in ("same", "different")]
-print(check_exercise("Exercise 2", compared, [((), "as predicted")], HINTS))
+COMPARED = [((), "compared")]
+print(check_exercise("Exercise 2", compared, COMPARED))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
@@ -749,5 +752,4 @@ state = slower / "checkpoint-8" / "trainer_state.json"
 log = json.loads(state.read_text())["log_history"]
 print("learning rates:", *logged(log, "learning_rate"))
 my_results, prediction = end_of(slower), "same"
-EXPECTED = [((), "as predicted")]
-print(check_exercise("Exercise 2, solution", compared, EXPECTED))
+print(check_exercise("Exercise 2, solution", compared, COMPARED))

@@ -431,6 +431,9 @@ rival = None  # what it is compared with: twos[0], or a second run
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def outcome(found) -> str:
     """The verdict on a run, compared with its rival."""
     return paired_change(rival.right, found.right).verdict
@@ -440,11 +443,10 @@ def compared() -> str:
     """Print what you predicted, and what your run shows."""
     if not (mine and rival and prediction):
         return ""
-    print(f"You predicted {prediction!r}; the run shows {outcome(mine)!r}.")
-    return "none"
+    return compare_prediction(prediction, outcome(mine))
 
 
-RUN = [((), "none")]  # any prediction is right
+RUN = [((), "compared")]
 print(check_exercise("Exercise 2", compared, RUN))
 
 # %% [markdown]

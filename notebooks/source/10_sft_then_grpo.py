@@ -673,6 +673,7 @@ print(check_exercise("Exercise 1", shortcut, CASES, HINTS))
 # **Exercise 2: change, predict, run, compare.** Give GRPO another start. In section 6, you saved the adapter `longer`, after
 # more SFT. Predict which shortcut GRPO takes from there, and write it into `PREDICTION`. Then train `longer` with GRPO on
 # `new_rows` for `run.steps` steps, and return the policy. The check asks it all pairs in both orders (one to two minutes in all).
+# (The prediction is not graded.)
 #
 # **Try both before you unfold the solutions.** Next, [lesson 11](11_thinking.ipynb) is about prefilled tags and length limits.
 
@@ -685,6 +686,9 @@ def from_longer() -> PeftModel | None:
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def found_in(result, swapped) -> str:
     """The shortcut of a policy, by the rule of Exercise 1."""
     first, second, both = 0, 0, 0
@@ -706,14 +710,11 @@ def outcome(prediction: str, train) -> str:
         return "missing"
     result = evaluate(trained, tokenizer, test_rows, **DECODING)
     found = found_in(*tested(trained, result))
-    return "as predicted" if found == prediction.strip().lower() else found
+    return compare_prediction(prediction, found)
 
 
-HINTS = [("none", "It shows no shortcut. Which numbers did `longer` name?")]
-HINTS += [("first", "It follows the first place. Compare the two starts.")]
-HINTS += [("second", "It follows the second place. Compare the two starts.")]
-HINTS += [("missing", "First write your prediction into PREDICTION.")]
-RUN = [((PREDICTION, from_longer), "as predicted")]
+HINTS = [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, from_longer), "compared")]
 print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
@@ -743,5 +744,5 @@ def from_longer_solution() -> PeftModel:
     return policy
 
 
-RUN = [(("none", from_longer_solution), "as predicted")]
+RUN = [(("none", from_longer_solution), "compared")]
 print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))

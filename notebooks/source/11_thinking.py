@@ -556,6 +556,7 @@ print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 # `tolerant_reward` and `overlong`, both with weight 1, and the usual limit of 32. Predict first: will at least half of the
 # 200 completions add digit by digit? Write `"yes"` or `"no"` into `PREDICTION`. Then let `warned` call `train` and return the
 # completions (about half a minute).
+# (The prediction is not graded.)
 #
 # **Try both before you unfold the solutions below.**
 
@@ -568,6 +569,9 @@ def warned() -> list[str] | None:
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def mostly_digits(completions: list[str]) -> str:
     """Whether at least half of the completions add digit by digit."""
     digits = sum("," in text for text in completions)
@@ -583,13 +587,11 @@ def outcome(prediction: str, trained) -> str:
     if not prediction:
         return "missing"
     found = mostly_digits(completions)
-    return "as predicted" if found == prediction.strip().lower() else found
+    return compare_prediction(prediction, found)
 
 
-HINTS = [("yes", "Most do. What does a carry earn and cost?")]
-HINTS += [("no", "Most do not. What does a carry earn and cost?")]
-HINTS += [("missing", "First write your prediction into PREDICTION.")]
-RUN = [((PREDICTION, warned), "as predicted")]
+HINTS = [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, warned), "compared")]
 print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
@@ -619,5 +621,5 @@ def warned_solution() -> list[str]:
 
 completions = warned_solution()
 found = mostly_digits(completions)
-RUN = [((found, lambda: completions), "as predicted")]
+RUN = [((found, lambda: completions), "compared")]
 print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))

@@ -535,6 +535,7 @@ print(check_exercise("Exercise 1", judge_decides, TIES))
 # around: train on `judged` with weight 2 and on `correctness_reward` with weight 0.1, without a gate. Predict first:
 # compared with the base model, is strict accuracy higher, lower, or is no difference shown? Write `"higher"`, `"lower"` or
 # `"none"` into `PREDICTION`. Then let `turned` call `train_on` and return the policy (less than a minute).
+# (The prediction is not graded.)
 #
 # Try both before you unfold the solutions.
 
@@ -547,6 +548,9 @@ def turned():
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def change(policy) -> str:
     """What a comparison with the base model shows."""
     evaluated("turned", policy)
@@ -563,15 +567,11 @@ def outcome(prediction: str, trained) -> str:
     if not prediction:
         return "missing"
     found = change(policy)
-    return "as predicted" if prediction.strip().lower() == found else found
+    return compare_prediction(prediction, found)
 
 
-HINTS = [
-    (name, f"The comparison shows: {name}. Why?")
-    for name in ("higher", "lower", "none")
-]
-HINTS += [("missing", "First write your prediction into PREDICTION.")]
-RUN = [((PREDICTION, turned), "as predicted")]
+HINTS = [("missing", "First write your prediction into PREDICTION.")]
+RUN = [((PREDICTION, turned), "compared")]
 print(check_exercise("Exercise 2", outcome, RUN, HINTS))
 
 # %% [markdown]
@@ -603,5 +603,5 @@ def turned_solution():
 policy = turned_solution()
 found = change(policy)
 print(f"compared with the base model: {found}")
-RUN = [((found, lambda: policy), "as predicted")]
+RUN = [((found, lambda: policy), "compared")]
 print(check_exercise("Exercise 2, solution", outcome, RUN, HINTS))

@@ -532,7 +532,7 @@ print(check_exercise("Exercise 1", highest_cost, RATES, HINTS))
 # %% [markdown]
 # **Exercise 2: change, predict, run, compare.** At a cost of 1.0, the calls vanished. Choose another cost, and write into
 # `my_guess` whether they will "vanish" or "stay". They vanish if the last five steps have fewer than half as many calls as the
-# first five. The check trains with your cost for half a minute and draws the curves. A wrong guess teaches more than a right one.
+# first five. The check trains with your cost for half a minute and draws the curves. The prediction is not graded.
 
 # %%
 my_cost = None  # of a call
@@ -540,6 +540,9 @@ my_guess = ""  # "vanish" or "stay"
 
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import compare_prediction
+
+
 def compared(price: float | None, guess: str) -> str | None:
     if price is None or not guess:
         return None
@@ -551,13 +554,11 @@ def compared(price: float | None, guess: str) -> str | None:
     often = logged(log, "tools/call_frequency")
     gone = sum(often[-5:]) < sum(often[:5]) / 2
     happened = "vanish" if gone else "stay"
-    return "as predicted" if guess.strip().lower() == happened else happened
+    return compare_prediction(guess, happened)
 
 
-CLUES = [("vanish", "They vanished. What would a guess have earned?")]
-CLUES += [("stay", "They stayed. What is the break-even cost of a call?")]
-AS_PREDICTED = [((), "as predicted")]
-mine = (lambda: compared(my_cost, my_guess), AS_PREDICTED, CLUES)
+COMPARED = [((), "compared")]
+mine = (lambda: compared(my_cost, my_guess), COMPARED)
 print(check_exercise("Exercise 2", *mine))
 
 # %% [markdown]
@@ -582,5 +583,5 @@ def cost_solution(with_call: float, without: float) -> float:
 print(check_exercise("Exercise 1, solution", cost_solution, RATES))
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-cheaper = (lambda: compared(0.75, "stay"), AS_PREDICTED, CLUES)
+cheaper = (lambda: compared(0.75, "stay"), COMPARED)
 print(check_exercise("Exercise 2, solution", *cheaper))

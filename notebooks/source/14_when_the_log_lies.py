@@ -563,7 +563,7 @@ def short_delay() -> tuple | None:
 # %% tags=["nbval-check-output"]
 from functools import partial
 
-from grpo_utils import check_exercise
+from grpo_utils import check_exercise, compare_prediction
 
 
 def compared(attempt):
@@ -573,9 +573,8 @@ def compared(attempt):
     predicted, policy = found
     measured = evaluate(policy, tokenizer, test_rows, **DECODING).accuracy
     better = measured.value > results["before"].accuracy.value
-    print(f"better: you predicted {predicted}, the run shows {better}")
     print(f"strict accuracy: {measured.value:.2f}")
-    return "compared"
+    return compare_prediction(str(predicted), str(better))
 
 
 COMPARED = [((), "compared")]

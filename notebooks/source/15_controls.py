@@ -444,7 +444,7 @@ def another_seed() -> tuple[str, int, float] | None:
 # %% tags=["nbval-check-output"]
 from functools import partial
 
-from grpo_utils import check_exercise
+from grpo_utils import check_exercise, compare_prediction
 
 
 def judged(attempt) -> str | None:
@@ -458,11 +458,10 @@ def judged(attempt) -> str | None:
         "level" if abs(change) <= 0.05 else "rise" if change > 0 else "fall"
     )
     print(f"seed {seed}: accuracy {before:.2f} to {accuracy:.2f}")
-    print(f"You predicted {predicted!r}; the run shows {shown!r}.")
-    return "none"
+    return compare_prediction(predicted, shown)
 
 
-OUTCOME = [((), "none")]  # any prediction is right
+OUTCOME = [((), "compared")]
 mine = partial(judged, another_seed)
 print(check_exercise("Exercise 1", mine, OUTCOME))
 
