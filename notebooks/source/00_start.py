@@ -314,7 +314,7 @@ show(
 # %% [markdown]
 # ## 5. Choose what comes next
 #
-# - The lessons follow each other, and [01](01_dataset.ipynb) is next. If your time is short, do [02](02_rewards.ipynb),
+# - Take the lessons in order: [01](01_dataset.ipynb) is next. If your time is short, do [02](02_rewards.ipynb),
 #   [03](03_grpo_lora.ipynb) and [06](06_evaluation.ipynb).
 # - With a free T4 and an hour, open [lesson 05](05_real_model.ipynb), which trains a real language model, and then
 #   [lesson 03](03_grpo_lora.ipynb), which trains Qwen or Gemma ([what to expect](../docs/gpu.md#a-free-t4-and-one-hour)).

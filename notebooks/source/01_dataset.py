@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 01 · Dataset preparation
 #
-# We ask this model 100 questions as chat messages, and {{correct["messages"][1]}} answers end in the right number. We ask the same
+# We ask a tiny model 100 questions as chat messages, and {{correct["messages"][1]}} answers end in the right number. We ask the same
 # questions as plain strings, and {{correct["strings"][1]}} do. Nothing raises an error.
 #
 # **Guess first:** chat messages again, but now two solved examples come before each question. How many of the 100 answers end in
@@ -177,7 +177,7 @@ check_template(wrong)
 # **Print one prompt as text before you train on a thousand.**
 
 # %% [markdown]
-# ## 5. Load your own data set and look at it
+# ## 5. Load your own dataset and look at it
 #
 # GSM8K is a dataset of grade-school math problems, whose solutions end with `#### ` and the result. To stay offline, the next
 # cell writes 1000 problems in that form to a file. A few of them end differently.

@@ -175,8 +175,8 @@ score_texts(naive_reward)
 #
 # - **A list of numbers** hides the gold answer among wrong ones.
 # - **Two answers** hide it inside the answer tags.
-# - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the policy to
-#   say nothing.
+# - **Nothing at all** earns 1.0 if the gold answer is empty, because every text contains the empty string. Such rows teach the
+#   policy to say nothing.
 # </details>
 
 # %% [markdown]

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 03 · GRPO with a 4-bit LoRA
 #
-# Before training, {{sum(before.formed)}} of {{before.n}} answers have the required form, and {{sum(before.right)}} of
-# those are correct. After 60 steps, {{sum(after.formed)}} have the form, and {{sum(after.right)}} of those are correct. Eight
+# Before training, {{sum(before.formed)}} of {{before.n}} answers have the required format, and {{sum(before.right)}} of
+# those are correct. After 60 steps, {{sum(after.formed)}} have it, and {{sum(after.right)}} of those are correct. Eight
 # calls do this, and none of them shows the model a worked answer.
 #
 # **Guess first:** while the model improves, does the loss fall, rise or stay near 0? (The *loss* is the number that training
@@ -204,7 +204,7 @@ train_rows[0]
 # The system message asks for a *format*: reasoning in one pair of tags, the answer in another. The rewards need this format
 # to find the answer. The model sees only the prompt, and only the rewards see the gold answer.
 #
-# `load_rows` returns a `Dataset` from the library `datasets`. [Lesson 01](01_dataset.ipynb) makes one from your own rows.
+# `load_rows` returns a `Dataset` from the `datasets` library. [Lesson 01](01_dataset.ipynb) builds rows from your own data.
 
 # %% [markdown]
 # ## 4. Write the rewards
@@ -220,7 +220,7 @@ train_rows[0]
 # ```
 #
 # This reward pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers. So this lesson
-# uses three reward functions of the course that resist such tricks ([lesson 02](02_rewards.ipynb)). TRL multiplies each
+# uses three of the course's reward functions, which resist such tricks ([lesson 02](02_rewards.ipynb)). TRL multiplies each
 # score by its function's weight and adds them up:
 #
 # | weight | reward | pays |
@@ -471,7 +471,7 @@ show(
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The loss of a step is, in value, minus the mean of the advantages of its tokens. Each group's advantages sum to 0, so the loss
+# The value of a step's loss is minus the mean advantage of its tokens. Each group's advantages sum to 0, so the loss
 # stays near 0, between {{min(loss):.2f}} and {{max(loss):.2f}}. (In the first steps it is a little below 0: completions in the
 # format are longer, and the loss averages over tokens.) Most of us look at the loss first; here it is the number to ignore.
 # </details>
@@ -482,7 +482,7 @@ show(
 #   {{curves["reward"][-1]:.2f}}; the maximum is 3.
 # - `frac_reward_zero_std` is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
 #   {{curves["frac_reward_zero_std"][-1]:.2f}}, because in most groups, all completions are now correct. If the reward were
-#   near 0, all would be wrong. (The line `health` says {{sum(curves["frac_reward_zero_std"][-5:]) / 5:.0%}}, the mean of the
+#   near 0, all would be wrong. (The line `health` below the progress bar says {{sum(curves["frac_reward_zero_std"][-5:]) / 5:.0%}}, the mean of the
 #   last five steps.)
 # - `completions/mean_length` counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.

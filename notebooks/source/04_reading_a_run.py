@@ -5,7 +5,7 @@
 # {{logged(dead, "reward")[0]:.2f}} to {{logged(dead, "reward")[-1]:.2f}}, and {{logged(dead, CORRECT)[-1]:.0%}} of the last
 # answers are correct.
 #
-# **Guess first:** what can be wrong with such a run? Name the fault of each before you open the answer below its figure.
+# **Guess first:** what could be wrong with such a run? For each of the six, name the fault before you open the answer below its figure.
 #
 # You will be able to recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
@@ -255,7 +255,7 @@ show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 #
 # `reward_std` hides this. It is the spread of the scores in the whole batch, and ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run: {{logged(healthy, 'reward_std')[-1]:.2f}}).
 #
-# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare it with the completion.
+# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix the reward, compare this answer with the completion.
 # </details>
 
 # %%

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 05 · A real model
 #
-# SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON, and {{sum(few_shot)}} with three examples
-# in its prompt (eight did better: 70% and 81% of 400 orders). After {{STEPS}} steps of GRPO, it needs no examples and gets
-# {{sum(after["greedy"])}} right. Its rewards compared its answers with the correct answers of 560 training orders; imitating
-# 200 such answers did at least as well (section 12).
+# SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it gets
+# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Eight
+# examples did better than three, and imitating correct answers did at least as well as GRPO: sections 9 and 12.)
 #
 # **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the {{STEPS}} steps does the
 # first correct one come?
@@ -247,7 +246,7 @@ policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# GRPO learns only from what the policy samples, so look at samples first. The next cell samples 16 groups of 4. It prints
+# GRPO learns only from what the policy samples, so look at samples first. (Exercise 1 shows eight.) The next cell samples 16 groups of 4. It prints
 # the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share of correct fields, the
 # number of correct samples, and the number of groups in which the share of correct fields differs.
 
@@ -282,7 +281,7 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 # 0.4, {{looks[0.4][0]:.0%}} do. But {{looks[1.0][3]}} of 64 are correct at 1, and {{looks[0.4][3]}} at 0.4. We train at 1;
 # [which temperature trains best](../docs/settings.md#temperature) is open.
 #
-# Lesson 03 loads its base model in 4 bits to save memory. What does that do to this one? (On a CPU without fast bf16, the next
+# Lesson 03 loads its base model in 4 bits to save memory. What would that do to SmolLM2? (On a CPU without fast bf16, the next
 # cell does nothing.)
 
 # %%
@@ -345,8 +344,8 @@ print(report)
 # {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict is
 # `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
-# The planned minutes are too many: now {{report.figures.truncated.value:.0%}} of the completions reach the limit of
-# {{TOKENS}} tokens, and later ones are shorter. (`pilot` samples at least eight completions per prompt, and estimates how often
+# The time in `planned run` is an overestimate: now {{report.figures.truncated.value:.0%}} of the completions reach the limit of
+# {{TOKENS}} tokens, but completions get shorter during training. (`pilot` samples at least eight completions per prompt, and estimates how often
 # a group of four ties. EOS is the token that ends an answer.)
 
 # %% [markdown]
@@ -545,7 +544,7 @@ for place, row in enumerate(shown):
 # 36, the order is correct. The first order is correct after 18 steps. (After 36, its price is 8.00, which counts as 8.)
 # </details>
 #
-# The prompt asks for *one line* of JSON, and no reward checks that. The trained answers shown here are on one line anyway.
+# The prompt asks for *one line* of JSON, but no reward checks that. The trained answers shown here are on one line anyway.
 #
 # Now try an order with words that are split differently after a quotation mark (section 2):
 
@@ -595,13 +594,13 @@ for kind in ("known sentence", "new sentence"):
 # before. We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more; [all five
 # cases](../docs/results.md#a-real-model-on-a-cpu)).
 #
-# Greedily, {{sum(before["greedy"])}} of 200 answers were correct before training, and {{sum(after["greedy"])}} are now. The
-# untrained model with three examples in its prompt gets {{sum(few_shot)}}. The gain over that free alternative is
-# {{over_examples.estimate.signed()}}, and the trained model needs no examples. Compared with eight examples, which [were better than
-# three](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) (0.81 and 0.70 of 400 prompts with two draws), the gain is
-# smaller, and our lowest run (0.80) shows none over the better draw (0.81).
+# **Most of the gain was free.** Greedily, training raised the correct answers from {{sum(before["greedy"])}} to
+# {{sum(after["greedy"])}} of 200, and three examples in the prompt of the untrained model already give {{sum(few_shot)}}. Training
+# adds {{over_examples.estimate.signed()}} to that. It adds less to [eight
+# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), which got 0.70 and 0.81 of 400 prompts right in two draws:
+# our lowest run (0.80) shows no gain over the better draw.
 #
-# The skill is new only for this prompt. With three or eight examples, the untrained model finds a correct answer in eight
+# The skill is new only without examples. With three or eight, the untrained model finds a correct answer in eight
 # tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 #
 # <details><summary>What this does not show</summary>
@@ -694,9 +693,9 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   10](10_sft_then_grpo.ipynb)). With 200 of them, it reached 0.98 on 400 held-out prompts, and GRPO 0.94 (one seed each, [the
 #   table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - If a program can check the answers but nobody has written them, GRPO can be ahead. On [four words with given first
-#   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right, and three examples in the
-#   prompt or training on the model's own correct samples none (one seed). Look for a program that writes answers first:
-#   there, a line of code does.
+#   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right. Three examples in the
+#   prompt, or training on the model's own correct samples, got none (one seed). But first look for a program that writes the
+#   answers: for that task, one line of code does.
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
 # - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that this works, not how reliably.
 # - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
@@ -720,8 +719,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # **Exercise 1: change, predict, run, compare.** SmolLM2 wrote the eight completions below before training (shortened). All
 # earn 0 from the four rewards, so both groups are tied and teach nothing. Write a fifth reward, `my_reward`, that changes
 # this, and predict which completion of each group it pays most. The check adds your reward with a weight of 0.5, prints what
-# the groups earn, and compares it with your prediction. It also tries one key a thousand times and an empty
-# text. (A reward that passes can still pay for junk: would yours pay for section 10's last answer?)
+# the groups earn, and compares it with your prediction. It also scores two junk texts: one key
+# repeated a thousand times, and an empty text. (A reward that passes can still pay for junk: would yours pay for section 10's last answer?)
 
 # %%
 EARLY = {

@@ -7,7 +7,7 @@
 # **Guess first:** compare the two adapters, weight by weight. Is the largest difference exactly 0, a rounding error, or
 # large enough to change answers?
 #
-# You will be able to resume a killed run, merge its adapter without loss, and publish and serve the model.
+# You will be able to resume a killed run, merge an adapter and check what the merge changed, and publish and serve the model.
 #
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
@@ -232,7 +232,7 @@ print("largest difference of a weight:", apart_resumed)
 # %% [markdown]
 # ## 4. Train a policy on a 4-bit base
 #
-# Next, train a policy to export. It learns the additions of [lesson 03](03_grpo_lora.ipynb) with plain transformers and
+# Next, train a policy to export. It learns the addition task of [lesson 03](03_grpo_lora.ipynb) with plain transformers and
 # PEFT. Its base is *quantized*: each weight is rounded to one of 16 levels, so it takes only 4 bits.
 
 # %%
@@ -507,7 +507,7 @@ print(prompts[1][-1]["content"], answer)
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the length
 # of the longest. The next cell adds it on the right, and then on the left. The weights, the questions and greedy decoding do
-# not change. **Guess first:** of 20 problems, how many does each side solve?
+# not change. **Guess first:** how many of 20 problems does the model solve with each?
 
 # %%
 solved = {}

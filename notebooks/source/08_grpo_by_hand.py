@@ -474,7 +474,7 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # Your loss equals TRL's in all printed digits, and the gradients differ only by rounding, at most {{rounding:.0e}}. With an upper
 # epsilon of 0.28, the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
 #
-# **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
+# **Compare loss and gradient off-policy. Then break the formula on purpose, to check that the comparison fails.**
 
 # %% [markdown]
 # ## 9. Appendix: know the variants

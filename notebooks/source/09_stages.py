@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 09 · Train in stages
 #
-# Our first stage pays for the format and nothing for a correct number. Answers that are right in both still rise from
+# Our first *stage*, a training run that another one continues, pays for the format and nothing for a correct number. Answers that
+# are right in both still rise from
 # {{before.accuracy.hits}} to {{formed.accuracy.hits}} of {{formed.n}}. A second stage then pays for both.
 #
 # **Guess first:** does this plan beat a single stage that pays for both from the start?
@@ -281,7 +282,7 @@ show_changes(changes, "Two stages minus one stage")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The rule was right: no gain from two stages is shown. On average, their accuracy differs from that of one stage by
+# The rule predicted no gain, and none is shown. On average, their accuracy differs from that of one stage by
 # {{by_seed.difference.value:+.2f}}, and the interval contains 0. The model did not have to learn the format first, because both
 # rewards gave a signal from the first step.
 # </details>

@@ -76,8 +76,8 @@ new_rows = rows.select(range(300, 700))  # only a prompt and a gold answer
 print(test_rows[0])
 
 # %% [markdown]
-# Pairs 200 to 299 get worked answers. No question is in two of the three sets. The reward is 1 for a correct answer in
-# the format of lesson 03, otherwise 0. `is_strictly_right` makes that check.
+# Pairs 200 to 299 get worked answers. No question is in more than one of the three sets. The reward is 1 for a correct answer
+# in the format of lesson 03, otherwise 0. `is_strictly_right` checks this.
 
 # %%
 from grpo_utils import completion_text, evaluate, is_strictly_right
@@ -359,7 +359,8 @@ show_answers(bars | {"or more SFT": after_more})
 # ## 7. Ask which number it names
 #
 # Accuracy does not show how an answer was found. The *swap test* asks each pair in both orders. A policy that always names
-# the number in the same place is never correct in *both orders*. Which bars do you expect for GRPO?
+# the number in the same place is never correct in *both orders*. Which number do you expect GRPO to name when the larger one
+# is first, and when it is second?
 
 
 # %%
@@ -561,7 +562,7 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 #
 # In these runs ([tables](../docs/results.md#sft-then-grpo-or-more-sft)), `179 : 1, 6` means that 179 answers name the first
 # number and 1 the second, and that 6 of 200 pairs are correct in both orders. A star marks a shortcut, by the rule of
-# Exercise 1. Under *first SFT* it says little, because most answers there name neither number.
+# Exercise 1. Under *first SFT*, a star says little, because most answers there name neither number.
 #
 # | worked answers, seed | first SFT | GRPO | more SFT |
 # |---|---|---|---|

@@ -569,9 +569,10 @@ print(check_exercise("Exercise 2", *mine))
 #
 # Exercise 1: subtract the two expected rewards.
 #
-# Exercise 2: at 0.75 the calls stay, because a guess is rarely right and the break-even cost is not far below 1.0. But they
-# hardly rise. In section 4, without a cost or a reward for the format, they rose to {{called['outcome']:.2f}} per episode. While
-# most answers after a call are still wrong, the cost and the format reward make a guess look good.
+# Exercise 2: at a cost of 0.75, the policy keeps calling, because a guess is rarely right, so the break-even cost is not far
+# below 1.0. But the calls hardly increase. In section 4, where a call cost nothing and the format earned nothing, they rose to
+# {{called['outcome']:.2f}} per episode. While most answers after a call are still wrong, the cost of a call and the reward for
+# the format make a guess look good.
 # </details>
 
 

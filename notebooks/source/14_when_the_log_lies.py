@@ -192,10 +192,12 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The policy is different. The one that wrote the last batch gets {{writer.accuracy.value:.0%}} of the held-out prompts
-# right, close to the log's {{last["stale"]:.0%}} (64 completions to 8 prompts). The model that you save has made
-# {{DELAY + 1}} more updates, and gets {{results["stale"].accuracy.value:.0%}}. The log would have shown the fall a few steps
-# later, but the run was over.
+# The policy is different. On the same prompts, and counted in the same way, the one that wrote the last batch gets
+# {{writer.accuracy.value:.0%}} right, and the one that you save gets {{results["stale"].accuracy.value:.0%}}. The saved
+# one is {{DELAY + 1}} updates newer. The log would have shown the fall a few steps later, but the run was over.
+#
+# Prompts and counting explain only the step from {{writer.accuracy.value:.0%}} to the log's {{last["stale"]:.0%}}: the log counts
+# 64 completions to 8 training prompts, and also accepts a correct answer without the reasoning tags.
 #
 # In the stale run, the policy of {{DELAY}} steps ago samples, and the newest one learns. This happens when sampling and
 # training run at the same time. TRL's asynchronous trainer allows 4 steps by default (`AsyncGRPOConfig(max_staleness=4)`).
@@ -227,7 +229,8 @@ def token_loss(logps, old, advantage):
 
 
 # %% [markdown]
-# Compute its *push*, the negative gradient, at ratios from 0.4 to 1.6. A positive push makes the token more likely:
+# Compute the *push* on the token, which is the negative gradient of this loss, at ratios from 0.4 to 1.6. A positive push makes
+# the token more likely:
 
 # %%
 ratio = torch.linspace(0.4, 1.6, 241)
@@ -331,7 +334,8 @@ show(figure, f"Clipped tokens by step: {', '.join(most)}")
 # ## 5. Look at whole completions
 #
 # The ratio of a completion is the product of its tokens' ratios, so each token can move it further from 1. Plot both for the
-# last batch of *stale, ratio*. In the right panel, each line is one completion.
+# last batch of *stale, ratio*. In the right panel, each line is one completion. Most tokens have a ratio
+# between 0.8 and 1.2. What share of the completions has one?
 
 # %%
 last_trainer = trainers[RATIO]
@@ -368,10 +372,10 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # This matters with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an *importance weight*, the
 # trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` sets whether it compares completions or tokens:
 #
-# | mode | the weight | what to know |
+# | mode | what it does | what to know |
 # |---|---|---|
-# | `sequence_mask`, the default | of the completion, exact; above 3, the completion is dropped | a long completion can end near 0, so watch `sampling/importance_sampling_ratio/mean` |
-# | `token_truncate` | of each token, at most 3 | keeps every token, but ignores the rest of the completion |
+# | `sequence_mask`, the default | weights each completion by its exact ratio, and drops it if the ratio is above 3 | the weight of a long completion can be near 0, so watch `sampling/importance_sampling_ratio/mean` |
+# | `token_truncate` | weights each token by its own ratio, but by at most 3 | keeps every token, but ignores the rest of the completion |
 
 # %% [markdown]
 # ## 6. Compare the corrections over seeds
@@ -429,7 +433,7 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # </details>
 
 # %% [markdown]
-# So not every difference between sampler and trainer does harm. Judge a sampler by the accuracy of the newest policy.
+# **Not every difference between sampler and trainer does harm. Judge a sampler by the accuracy of the newest policy.**
 #
 # <details><summary>Evidence</summary>
 #
@@ -465,6 +469,9 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # We tried 14 changes: these losses and some single settings, each with six seeds. How many are shown to change accuracy?
 # The next cell stores each difference from the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with
 # GRPO, which averages as they do.)
+#
+# With one update per batch, training is on-policy; with four (`num_iterations=4`), ratios leave 1. *Scale* is
+# `scale_rewards`, *KL* is `beta`, and *clip* is `epsilon_high`. *Gspo* has an epsilon of 0.2; *gspo, paper* has that of the table.
 
 # %% tags=["nbval-check-output"]
 LOSSES = {
@@ -511,9 +518,6 @@ show(
 )
 
 # %% [markdown]
-# With one update per batch, training is on-policy; with four (`num_iterations=4`), ratios leave 1. *Scale* is
-# `scale_rewards`, *KL* is `beta`, and *clip* is `epsilon_high`. *Gspo* has an epsilon of 0.2; *gspo, paper* has that of the table.
-#
 # <details><summary>After you have guessed</summary>
 #
 # None: every interval contains 0. That does not prove that the losses are equal. The blue intervals end within 0.08 of 0, but

@@ -491,8 +491,8 @@ print(check_exercise("Exercise 2", lost, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: as an example, seed 1 falls to {{FIVE_SEEDS["format"][1]:.2f}}, while its reward ends at 1, as high as with seed 0. The
-# reward curve does not show the fall.
+# Exercise 1: our example is seed 1, one of the five in section 4. Accuracy falls to {{FIVE_SEEDS["format"][1]:.2f}}, while the
+# reward ends at 1, as high as with seed 0. The reward curve does not show the fall.
 # </details>
 
 

@@ -2,7 +2,7 @@
 # # 16 · Distill or reinforce?
 #
 # A *teacher* gets {{sum(taught["weak"])}} of 200 sums right. One student learns this teacher's probability of every token, and
-# gets {{sum(last["distilled, weak teacher"])}}. Another copies only those of its texts that a program found correct.
+# gets {{sum(last["distilled, weak teacher"])}}. A second student copies only the teacher's texts that a program found correct.
 #
 # **Guess first:** does the second student end below its teacher, level with it, or above?
 #
@@ -175,12 +175,12 @@ for name, right in taught.items():
 # ## 4. Read what a teacher says about a token
 #
 # Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the
-# next token. The *reverse KL* is the mean difference of the log-probabilities, student minus teacher. Each possible token
-# $x$ is weighted with the student's probability $s(x)$; the teacher's is $t(x)$:
+# next token. The *reverse KL* averages the difference of the log-probabilities, student minus teacher, over all possible tokens
+# $x$. The student's probabilities $s(x)$ are the weights of this average; $t(x)$ are the teacher's:
 #
 # $$\mathrm{KL}(s \,\|\, t) = \sum_x s(x) \log \frac{s(x)}{t(x)}$$
 #
-# It is 0 if both agree. On-policy distillation minimizes its mean over all tokens.
+# It is 0 where both models agree. On-policy distillation minimizes its mean over all positions of the completions.
 
 # %%
 student, _ = load_policy(run.model, seed=SEED, **LOADING)
@@ -324,7 +324,7 @@ students[FILTERED] = imitate(correct, FILTERED)
 # %% [markdown]
 # ## 7. Compare your students
 #
-# Which of your students will end above the weak teacher?
+# Look at your first guess again. Which of the other three students will end above the weak teacher, too?
 
 # %%
 from grpo_utils.plots import COLORS, show
@@ -431,7 +431,7 @@ for name, policy in asked_greedily.items():
 #
 # One seed can mislead, so we trained the tiny model with each method in three cases: addition with a *good teacher*, addition
 # with a *weak teacher*, and a *new task*, "Which is larger, 512 or 387?", which the student never solves. *Filtered SFT* copies
-# only the correct answers of the weak teacher.
+# only the correct answers of the weak teacher. (These weak teachers are better than yours: they get 0.69 right on average.)
 #
 # Which method will be best in each case? Write down three guesses. The next cell stores the mean accuracies after 5, 10, 20
 # and 30 steps of 64 sequences, over four seeds (three for the new task).
@@ -583,8 +583,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | before | measure teacher and student on the same held-out prompts; the teacher must be clearly better |
 # | good teacher | `DistillationTrainer(student, teacher, DistillationConfig(beta=1.0, ...), train_dataset=prompts)` |
 # | error about `vocab_size` | compare the tokenizers; cut padding rows with `teacher.resize_token_embeddings(n)` |
-# | weak teacher, checkable answers | sample, keep the correct answers, SFT; or GRPO |
-# | base rate 0 | SFT or distillation first |
+# | another case | choose by the table of section 10 |
 # | report | samples of both models, steps, seconds, the difference from the teacher, and what the teacher cost |
 #
 # Distill if somebody has already paid for a good teacher. Reinforce if only the answers can be checked.
