@@ -12,7 +12,7 @@
 #
 # You need to know Python, means and standard deviations; the [glossary](../docs/glossary.md) explains all other terms.
 #
-# Your time: 30–35 minutes with exercises. *Run All* takes about 1 to 3 minutes on a CPU, and 1.1 GB of memory.
+# Your time: 30–35 minutes with exercises. *Run All* takes about 1 minute on a CPU, and 1.1 GB of memory.
 #
 # {{badges}}
 

@@ -10,7 +10,7 @@
 #
 # Read [lesson 06](06_evaluation.ipynb) first. It explains strict accuracy, intervals, paired tests and pass@k.
 #
-# Your time: 55–65 minutes with exercises. *Run All* takes about 4 to 8 minutes on a CPU, and 1.0 GB of memory.
+# Your time: 55–65 minutes with exercises. *Run All* takes about 4 minutes on a CPU, and 1.0 GB of memory.
 #
 # {{badges}}
 
