@@ -352,7 +352,7 @@ def one_page() -> str:
     """The loop, the formula, the numbers, the failures, the checklists and the first commands on one sheet."""
     lora, reading = lesson_text("03"), lesson_text("04")
     readme = (ROOT / "grpo_check" / "README.md").read_text(encoding="utf-8")
-    formula = re.search(r"\*advantage\*: (`[^`]+`)", lora)[1]
+    formula = re.search(r"\*advantage\* of a completion is\s+(`[^`]+`)", lora)[1]
     numbers = re.search(r"Read these five numbers instead:\n\n((?:- .+\n(?: .+\n)*)+)", reading)[1]
     sheets = {number: SHEET.search(lesson_text(number))[1] for number in ("00", "02")}
     checks = re.findall(r"^\| \[`(\w+)`\]\(docs/checks.md#\w+\) \| (.+) \|$", readme, re.MULTILINE)
