@@ -277,9 +277,9 @@ print(HEADER)
 looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
-# The *temperature* is how random sampling is. At 1, TRL's default, {{looks[1.0][0]:.0%}} of the samples contain an object; at
-# 0.4, {{looks[0.4][0]:.0%}} do. But {{looks[1.0][3]}} of 64 are correct at 1, and {{looks[0.4][3]}} at 0.4. We train at 1;
-# [which temperature trains best](../docs/settings.md#temperature) is open.
+# A lower *temperature* makes sampling less random. Here, it gives more JSON: {{looks[1.0][0]:.0%}} of the samples contain an
+# object at 1, TRL's default, and {{looks[0.4][0]:.0%}} at 0.4. The number of correct samples is {{looks[1.0][3]}} of 64 at 1, and
+# {{looks[0.4][3]}} at 0.4. We train at 1; [which temperature trains best](../docs/settings.md#temperature) is open.
 #
 # Lesson 03 loads its base model in 4 bits to save memory. What would that do to SmolLM2? (On a CPU without fast bf16, the next
 # cell does nothing.)
@@ -415,7 +415,7 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 
 # %% [markdown]
 # With three examples, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and without them
-# {{sum(before["greedy"])}}. So examples give most of the gain. They show more than the form, such as that `whistles` is an
+# {{sum(before["greedy"])}}. The examples show more than the form, such as that `whistles` is an
 # item and `12 whistles` is not: a decoder that forces the right keys, without examples, gets [0.02 on 400
 # prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). Their price: somebody has to write them, and every
 # prompt becomes about five times as long.
@@ -528,8 +528,8 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 # %% [markdown]
 # ## 8. Read transcripts
 #
-# Now for the fun part: read what the policy writes. **Guess first:** which of the five fields does it get
-# wrong longest?
+# Read what the policy writes. **Guess first:** which of the five fields are still wrong after a quarter of the
+# training?
 
 # %%
 for place, row in enumerate(shown):
@@ -587,21 +587,19 @@ for kind in ("known sentence", "new sentence"):
     print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# The intervals are over prompts, for this one trained model. Six of our runs ended between 80% and 95%.
-#
-# In the reward curve, different gains look alike. If only sampled and greedy accuracy rise, the model is correct more often,
-# but is not shown to find more (*sharpening*). Here, pass@8 rose, too: the model finds answers that eight tries did not find
-# before. We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more; [all five
-# cases](../docs/results.md#a-real-model-on-a-cpu)).
-#
 # **Most of the gain was free.** Greedily, training raised the correct answers from {{sum(before["greedy"])}} to
 # {{sum(after["greedy"])}} of 200, and three examples in the prompt of the untrained model already give {{sum(few_shot)}}. Training
 # adds {{over_examples.estimate.signed()}} to that. It adds less to [eight
 # examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), which got 0.70 and 0.81 of 400 prompts right in two draws:
 # our lowest run (0.80) shows no gain over the better draw.
 #
-# The skill is new only without examples. With three or eight, the untrained model finds a correct answer in eight
-# tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+# **The skill is new only without examples.** Without them, pass@8 rose: the trained model finds answers that eight tries did not
+# find before. We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). If only sampled and greedy accuracy
+# rise, the model is correct more often, but is not shown to find more (*sharpening*; [all five
+# cases](../docs/results.md#a-real-model-on-a-cpu)). With three or eight examples, the untrained model finds a correct answer in
+# eight tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+#
+# The intervals are over prompts, for this one trained model. Six of our runs ended between 80% and 95%.
 #
 # <details><summary>What this does not show</summary>
 #
@@ -620,8 +618,8 @@ for kind in ("known sentence", "new sentence"):
 # %% [markdown]
 # ## 10. Try a higher learning rate
 #
-# The *learning rate* is how far one step moves the weights. The tiny model of the other lessons learns at 2e-3, ten times
-# the rate of this lesson. Train a second adapter at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts. **Guess
+# The *learning rate* is how far one step moves the weights. In most other lessons, the tiny model learns at 2e-3, ten
+# times the rate of this lesson. Train a second adapter at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts. **Guess
 # first:** will it learn faster?
 
 # %%
@@ -718,7 +716,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #
 # **Exercise 1: change, predict, run, compare.** SmolLM2 wrote the eight completions below before training (shortened). All
 # earn 0 from the four rewards, so both groups are tied and teach nothing. Write a fifth reward, `my_reward`, that changes
-# this, and predict which completion of each group it pays most. The check adds your reward with a weight of 0.5, prints what
+# this, and predict which completion of each group it pays most (count from 0). The check adds your reward with a weight of 0.5, prints what
 # the groups earn, and compares it with your prediction. It also scores two junk texts: one key
 # repeated a thousand times, and an empty text. (A reward that passes can still pay for junk: would yours pay for section 10's last answer?)
 

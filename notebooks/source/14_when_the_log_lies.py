@@ -175,8 +175,8 @@ show(figure, f"Logs and their saved models. {'; '.join(ends)}")
 # %% [markdown]
 # ## 3. Test the suspects
 #
-# The stale trainer can still restore the policy that wrote the last batch of the log. Ask it the same held-out questions,
-# and count in the same way:
+# Keep the prompts and the counting of the stars, and change only the policy: evaluate the one that wrote the last batch of
+# the log. (The stale trainer can still restore it.) If prompts or counting explain the gap, it scores as low as the saved one.
 
 # %%
 stale = trainers["stale"]
@@ -256,7 +256,7 @@ show(figure, "Push at ratios 0.4 to 1.6, by advantage. " + ", ".join(ends))
 # At a ratio of 1, the push equals the advantage. Once the ratio has moved more than 0.2 in the direction of the advantage, the
 # token is *clipped*: its push is 0, because it has moved far enough.
 #
-# A ratio that moves against the advantage is not clipped. In the right panel, the push keeps growing. TRL's setting
+# A ratio that moves against the advantage is not clipped. In the right panel, the push down grows with the ratio. TRL's setting
 # `delta` stops this: with a negative advantage, the push is 0 at ratios above `delta`.
 #
 # If every ratio counts as 1, nothing is clipped. So give the stale run its true ratios: let the policy that
@@ -366,8 +366,8 @@ alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
 show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 
 # %% [markdown]
-# {{near:.0%}} of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions do. Our completions
-# have about 20 tokens; a thinking model writes thousands.
+# **Small changes of tokens add up to a large change of the completion.** {{near:.0%}} of the tokens have a ratio between 0.8 and
+# 1.2, but only {{near_whole:.0%}} of the completions do. Our completions have about 20 tokens; a thinking model writes thousands.
 #
 # This matters with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an *importance weight*, the
 # trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` sets whether it compares completions or tokens:
@@ -466,12 +466,13 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 #
 # </details>
 #
-# We tried 14 changes: these losses and some single settings, each with six seeds. How many are shown to change accuracy?
-# The next cell stores each difference from the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with
-# GRPO, which averages as they do.)
+# We tried 14 changes: these losses and some single settings, each with six seeds. The next cell stores each difference from
+# the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with GRPO, which averages as they do.)
 #
 # With one update per batch, training is on-policy; with four (`num_iterations=4`), ratios leave 1. *Scale* is
 # `scale_rewards`, *KL* is `beta`, and *clip* is `epsilon_high`. *Gspo* has an epsilon of 0.2; *gspo, paper* has that of the table.
+#
+# **Guess first:** how many of the 14 are shown to change accuracy?
 
 # %% tags=["nbval-check-output"]
 LOSSES = {

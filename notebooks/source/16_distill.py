@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 16 · Distill or reinforce?
 #
-# A *teacher* gets {{sum(taught["weak"])}} of 200 sums right. One student learns this teacher's probability of every token, and
-# gets {{sum(last["distilled, weak teacher"])}}. A second student copies only the teacher's texts that a program found correct.
+# A *teacher* gets {{sum(taught["weak"])}} of 200 sums right. One student is trained on this teacher's probabilities, token by token,
+# and gets {{sum(last["distilled, weak teacher"])}}. A second student copies only the teacher's texts that a program found correct.
 #
 # **Guess first:** does the second student end below its teacher, level with it, or above?
 #
@@ -115,8 +115,9 @@ class Watch(TrainerCallback):
 
 
 # %% [markdown]
-# Train the teacher. The settings are those of [lesson 06](06_evaluation.ipynb), but the learning rate is constant. So
-# the first {{STUDENT_STEPS}} steps of this run also serve as our GRPO student.
+# Train the teacher with GRPO. Unlike in [lesson 06](06_evaluation.ipynb), `correctness_reward` is the only reward, and the learning
+# rate is lower and constant. A constant rate does not depend on the length of the run, so the first {{STUDENT_STEPS}} steps also
+# serve as our GRPO student.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
@@ -210,7 +211,7 @@ print(f"There, the teacher would most likely write {wanted}.")
 
 # %% [markdown]
 # The two models disagree at few positions: {{tokens[first]}} alone has {{share:.0%}} of the sum. There, the teacher
-# would write {{wanted}}, the beginning of the format that its reward paid for. Once the student has written its own
+# would write {{wanted}}, the beginning of the format that the prompt asks for. (A correct sum without answer tags earns 0.) Once the student has written its own
 # token, the teacher would mostly continue as the student did. GRPO would give all {{len(kl)}} tokens the same weight.
 #
 # **A teacher says where it would have written something else, and what. A reward says only whether the whole answer is right.**
@@ -324,7 +325,7 @@ students[FILTERED] = imitate(correct, FILTERED)
 # %% [markdown]
 # ## 7. Compare your students
 #
-# Look at your first guess again. Which of the other three students will end above the weak teacher, too?
+# Look at your first guess again. **Guess also:** which student will learn fastest?
 
 # %%
 from grpo_utils.plots import COLORS, show
@@ -393,13 +394,13 @@ show_changes(changes, "Students minus their weak teacher")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Filtered SFT and GRPO end above the weak teacher's {{sum(taught["weak"]) / 200:.2f}}: at
+# The second student ends above its teacher. Filtered SFT and GRPO pass the weak teacher's {{sum(taught["weak"]) / 200:.2f}}: they end at
 # {{sum(last[FILTERED]) / 200:.2f}} and {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an early state of
 # the same run.) Distillation from it ends at {{sum(last["distilled, weak teacher"]) / 200:.2f}}
 # ({{changes["distilled"].verdict}}), because it has nothing else to learn from. Filtered SFT learned from the teacher's texts
 # and from the check; exercise 2 asks which of the two it needed.
 #
-# Distillation from the good teacher was faster than GRPO: {{rates["distilled, good teacher"][2]:.2f}} compared with
+# The student of the good teacher was fastest, ahead of GRPO: {{rates["distilled, good teacher"][2]:.2f}} compared with
 # {{rates["GRPO"][2]:.2f}} after ten steps.
 # </details>
 
@@ -489,7 +490,7 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 #   student's own base after GRPO, so both write alike.
 # - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
 # - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but stay below a
-#   student that names one of the numbers at random. So nothing shows that they compare.
+#   student that names one of the numbers at random. So it is not shown that they compare the numbers.
 # </details>
 #
 # **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
@@ -548,7 +549,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # |---|---|---|
 # | a teacher that is good enough, its weights, and a base that is sometimes correct | on-policy distillation | it learns from every token, and needed the fewest steps on addition |
 # | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; check the provider's terms of use |
-# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the teacher's samples; only GRPO is shown to surpass its greedy answers |
+# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the teacher's samples; over four seeds, only GRPO is shown to surpass its greedy answers |
 # | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher |
 # | a check, no teacher that is good enough, and a base that is sometimes correct | GRPO | a reward does not stop at the level of a teacher |
 # | a base that is never correct | SFT, then perhaps GRPO; count what the answers name, not only how many are correct | all groups tie, so GRPO has no gradient |
@@ -591,8 +592,8 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # %% [markdown]
 # ## 12. Exercises
 #
-# **Exercise 1: change, predict, run, compare.** One student is sure, (0.98, 0.02), where its teacher is not, (0.5, 0.5). Swap the
-# two for another student. Predict which one has the larger reverse KL. Then write `reverse_kl(student, teacher)` for two
+# **Exercise 1: change, predict, run, compare.** Student A gives two tokens the probabilities (0.98, 0.02), and its teacher (0.5, 0.5).
+# For student B, it is the other way around. Predict which student has the larger reverse KL. Then write `reverse_kl(student, teacher)` for two
 # lists of probabilities, all above 0 (section 4; use `math.log`), call it for both, and compare.
 
 
@@ -653,7 +654,7 @@ print(check_exercise("Exercise 2", mine, OUTCOME, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: the unsure student has the larger one, 1.27 against 0.60. Half of its choices are nearly impossible for the
+# Exercise 1: student B has the larger one, 1.27 compared with 0.60. Half of its choices are nearly impossible for the
 # teacher. So distillation makes a student drop what its teacher would not write.
 # </details>
 
