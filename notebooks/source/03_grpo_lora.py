@@ -165,21 +165,6 @@ policy.print_trainable_parameters()
 # matrices are small. The 4-bit base never changes.
 
 # %% [markdown]
-# What does this model answer before training? Sample four answers to a question:
-
-# %%
-from grpo_utils import generate_samples, load_rows
-
-question = load_rows(profile.dataset, "test", 1, SEED)["prompt"]
-how = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
-[answers] = generate_samples(policy, tokenizer, question, samples=4, **how)
-print(question[0][-1]["content"], *answers, sep="\n")
-
-# %% [markdown]
-# `{{answers[0]}}` is correct, but it lacks the tags that the prompt asks for. They are in {{sum("</answer>" in a for a in answers)}}
-# of the 4 answers. The rewards of section 4 pay for both.
-
-# %% [markdown]
 # ## 3. Load the dataset
 #
 # A GRPO row has a `prompt`, as chat messages, and whatever the rewards need: here `answer`, the correct result or *gold
