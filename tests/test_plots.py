@@ -95,7 +95,7 @@ def test_the_parts_of_a_bar_sum_to_one_and_the_text_has_them(capsys, monkeypatch
     counts = {"wanted": 150, "doubtful": 49, "neither": 1}
     panels = {"asked": {"A": counts, "B": counts}, "swapped": {"A": counts, "B": counts}}
     show_shares(panels, "Answers")
-    assert "asked, A: wanted 0.75, doubtful 0.24, neither 0.01; asked, B" in capsys.readouterr().out
+    assert "asked: A, wanted 0.75, doubtful 0.24, neither 0.01; B, wanted" in capsys.readouterr().out
     for axes in shown(monkeypatch, show_shares, panels, "Answers").axes:
         tops = [part.get_y() + part.get_height() for part in axes.patches]
         assert len(tops) == 6 and tops[-2:] == pytest.approx([1, 1])

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import eq, gt, lt
 
 from benches import NOT_YET
@@ -49,17 +49,20 @@ def query_without_a_model() -> dict[str, str]:
     return {name: percent(count / len(held_out("query"))) for name, count in found.items()}
 
 
+@cache
 def constant() -> int:
     """How many held-out prompts one condition answers, the best on the training prompts."""
     condition = best_constant()
     return sum(is_right(row, condition) for row in held_out("query"))
 
 
+@cache
 def rule() -> int:
     """How many held-out prompts a condition on the city of the first wanted person answers."""
     return sum(is_right(row, city_of_first(row)) for row in held_out("query"))
 
 
+@cache
 def loop() -> int:
     """How many held-out prompts some condition answers, so that a loop over all finds it."""
     return sum(right_with(row, CONDITIONS) for row in held_out("query"))
@@ -84,6 +87,7 @@ def city_of_first(row: dict) -> str:
     return f"city = '{city}'"
 
 
+@cache
 def best_constant() -> str:
     """The condition that is right for the most training prompts of one run."""
     prompts = training_rows("query", SAMPLED_PROMPTS, SEED)

@@ -18,6 +18,7 @@ from .runs import (
     reward_curve,
     show_reward_and_accuracy,
     show_reward_and_truth,
+    show_rewards,
     show_run_curves,
 )
 from .tokens import show_tokens

@@ -97,10 +97,12 @@ def show_shares(panels: Mapping[str, Mapping[str, Mapping[str, int]]], title: st
     """
     texts = []
     for case, policies in panels.items():
-        for name, counts in policies.items():
-            parts = ", ".join(f"{kind} {count / sum(counts.values()):.2f}" for kind, count in counts.items())
-            texts.append(f"{case}, {name}: {parts}")
-    show(shares_figure(panels, title), f"{title}, as stacked bars. {'; '.join(texts)}.")
+        shares = {
+            name: ", ".join(f"{kind} {count / sum(counts.values()):.2f}" for kind, count in counts.items())
+            for name, counts in policies.items()
+        }
+        texts.append(f"{case}: {'; '.join(f'{name}, {parts}' for name, parts in shares.items())}.")
+    show(shares_figure(panels, title), f"{title}, as stacked bars. {' '.join(texts)}")
 
 
 def shares_figure(panels: Mapping[str, Mapping[str, Mapping[str, int]]], title: str) -> "Figure":

@@ -34,8 +34,31 @@ def logged(log_history: Sequence[dict], key: str) -> list[float]:
     return [math.nan if entry[key] is None else entry[key] for entry in log_history if key in entry]
 
 
+def path_of(values: Sequence[float]) -> str:
+    """Where a curve starts and ends, and its extremes if they lie well outside. Steps count from 1; NaN is left out.
+
+    >>> path_of([0.22, 0.34, 0.92, 0.91, 0.0])
+    '0.22 to 0.00 (highest 0.92 at step 3)'
+    """
+    known = [value for value in values if not math.isnan(value)]
+    first, last, far = known[0], known[-1], (max(known) - min(known)) / 5
+    text = f"{first:.2f} to {last:.2f}"
+    for name, value in (("highest", max(known)), ("lowest", min(known))):
+        if min(abs(value - first), abs(value - last)) > far:
+            text += f" ({name} {value:.2f} at step {values.index(value) + 1})"
+    return text
+
+
+def show_rewards(log_history: Sequence[dict], reward_names: Sequence[str]) -> None:
+    """Display the mean of every reward at every step, in a notebook."""
+    means = {name: logged(log_history, f"rewards/{name}/mean") for name in reward_names}
+    steps = max(map(len, means.values()))
+    paths = "; ".join(f"{name} {path_of(values)}" for name, values in means.items())
+    show(reward_curve(log_history, reward_names), f"Mean rewards over {steps} steps: {paths}.")
+
+
 def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "Figure":
-    """The mean of every reward at every step; one line and one marker each."""
+    """The figure of `show_rewards`: one line and one marker for each reward."""
     figure, axes = new_figure(WIDTH, 3.6)
     curves = {name: logged(log_history, f"rewards/{name}/mean") for name in reward_names}
     step_lines(axes, curves)
@@ -52,8 +75,8 @@ def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
     """
     curves = {name: (logged(log, "reward"), logged(log, "rewards/truth/mean")) for name, log in runs.items()}
     parts = [
-        f"{' '.join(name.replace(':', ',').split())}: the reward goes from {reward[0]:.2f} to {reward[-1]:.2f}, the "
-        f"share of correct answers from {correct[0]:.2f} to {correct[-1]:.2f}."
+        f"{' '.join(name.replace(':', ',').split())}: the reward goes from {path_of(reward)}, the "
+        f"share of correct answers from {path_of(correct)}."
         for name, (reward, correct) in curves.items()
     ]
     steps = range(1, len(next(iter(curves.values()))[0]) + 1)
@@ -78,7 +101,7 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
             axes.grid(alpha=0.3)
         upper.set_title(name, fontweight="bold", fontsize="medium")
         lower.set_xlabel("step")
-    rows[0][0].set(ylabel="reward", xlim=(0, 1.35 * steps[-1]))
+    rows[0][0].set(ylabel="reward", xlim=(0, (1 + 0.08 * len(curves)) * steps[-1]))  # room for the last value
     step_axis(rows[0][0])
     if min(min(reward) for reward, _ in curves.values()) >= 0:
         rows[0][0].set_ylim(bottom=0)  # a reward below 0 must stay visible
@@ -95,7 +118,7 @@ def show_run_curves(runs: Mapping[str, Sequence[dict]], keys: Sequence[str], mar
     curves = {key: {name: logged(history, key) for name, history in runs.items()} for key in keys}
     steps, texts = max(len(logged(history, "reward")) for history in runs.values()), []
     for key, of in curves.items():
-        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in of.items() if values]
+        ends = [f"{name} {path_of(values)}" for name, values in of.items() if values]
         texts.append(f"{key}: {', '.join(ends)}")
     show(run_curves(curves, mark), f"Curves over {steps} steps. {'; '.join(texts)}.")
 
@@ -132,7 +155,7 @@ def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Ev
     step_axis(upper)
     step_axis(lower)
     alt = (
-        f"Two line charts over {len(means)} steps. The mean reward goes from {means[0]:.2f} to {means[-1]:.2f}. "
+        f"Two line charts over {len(means)} steps. The mean reward goes from {path_of(means)}. "
         f"Held-out strict accuracy goes from {rates[0].value:.1%} to {rates[-1].value:.1%}."
     )
     show(figure, alt)

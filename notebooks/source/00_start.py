@@ -258,19 +258,13 @@ print("strict accuracy:    ", after.accuracy)
 # </details>
 
 # %% [markdown]
-# TRL logs the mean of each reward at every step in `trainer.state.log_history`. `reward_curve` plots these means:
+# TRL logs the mean of each reward at every step in `trainer.state.log_history`. `show_rewards` plots these means:
 
 # %%
-from grpo_utils import logged, reward_curve, show
+from grpo_utils import show_rewards
 
-history = trainer.state.log_history
-names = [reward.__name__ for reward in rewards]
-curves = [logged(history, f"rewards/{name}/mean") for name in names]
-ends = [f"{n} {c[0]:.2f} to {c[-1]:.2f}" for n, c in zip(names, curves)]
-show(
-    reward_curve(history, names),
-    alt=f"Mean rewards over {run.steps} steps, first to last: "
-    f"{', '.join(ends)}.",
+show_rewards(
+    trainer.state.log_history, [reward.__name__ for reward in rewards]
 )
 
 # %% [markdown]

@@ -433,7 +433,7 @@ saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 # `trainer.state.log_history` has about thirty numbers for each step. Print four of them, and plot two rewards:
 
 # %%
-from grpo_utils import logged, reward_curve, show
+from grpo_utils import logged, show_rewards
 
 history = trainer.state.log_history
 loss = logged(history, "loss")
@@ -444,14 +444,7 @@ print(f"{'':26}{'first step':>12}{'last step':>12}")
 for key, values in curves.items():
     print(f"{key:26}{values[0]:12.3f}{values[-1]:12.3f}")
 
-NAMES = ["strict_format_reward", "correctness_reward"]
-means = {name: logged(history, f"rewards/{name}/mean") for name in NAMES}
-ends = [f"{name} {m[0]:.2f} to {m[-1]:.2f}" for name, m in means.items()]
-show(
-    reward_curve(history, NAMES),
-    f"Mean rewards over {trainer.state.global_step} steps, first to last: "
-    f"{', '.join(ends)}.",
-)
+show_rewards(history, ["strict_format_reward", "correctness_reward"])
 
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
@@ -473,8 +466,8 @@ show(
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 #
 # The format is the same for every question, so a policy often learns it first. Here, the mean of `strict_format_reward`
-# first reaches 0.9 at step {{next(step for step, value in enumerate(means[NAMES[0]], 1) if value >= 0.9)}}, and that of
-# `correctness_reward` at step {{next(step for step, value in enumerate(means[NAMES[1]], 1) if value >= 0.9)}}.
+# first reaches 0.9 at step {{next(step for step, value in enumerate(logged(history, "rewards/strict_format_reward/mean"), 1) if value >= 0.9)}}, and that of
+# `correctness_reward` at step {{next(step for step, value in enumerate(logged(history, "rewards/correctness_reward/mean"), 1) if value >= 0.9)}}.
 
 # %% [markdown]
 # ## 8. Evaluate and save

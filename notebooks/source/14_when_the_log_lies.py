@@ -413,7 +413,7 @@ for row, (name, rates) in enumerate(SAMPLED.items()):
     axes.plot(rates, [row] * len(rates), "o", color=color, alpha=0.7)
 for color, kind in KINDS.items():
     axes.plot([], [], "o", color=color, label=kind)
-axes.axvline(0.2, color="gray", linestyle=":")
+axes.axvline(untrained, color="gray", linestyle=":")
 axes.set_yticks(range(len(SAMPLED)), list(SAMPLED))
 axes.invert_yaxis()
 axes.set(xlabel="strict accuracy; dotted: before training", xlim=(-0.04, 1.04))
