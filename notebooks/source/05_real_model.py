@@ -5,11 +5,11 @@
 # {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Eight
 # examples did better than three, and imitating correct answers did at least as well as GRPO: sections 9 and 12.)
 #
-# **Guess first:** in the first steps of training, not one sampled answer is correct. At which of the {{STEPS}} steps does the
-# first correct one come?
+# **Guess first:** in the first steps of training, no sampled answer is correct. At which of the {{STEPS}} steps does the
+# first correct one appear?
 #
-# You will be able to train a real language model with GRPO, and compare its gain with what a few examples give for
-# free.
+# You will be able to train a real language model with GRPO, and compare its gain with what a few examples give without
+# training.
 #
 # You need [lesson 00](00_start.ipynb); the [glossary](../docs/glossary.md) has every term, and [lesson 03](03_grpo_lora.ipynb)
 # explains each call. On a free T4, this lesson takes [15 to 25 minutes,
@@ -36,8 +36,8 @@
 # and choose *Accelerator > GPU T4 x2*.
 #
 # Numbers in the text come from the stored run (seed 0) on two CPU cores with fast bf16. Yours will differ with other seeds
-# and machines. On a GPU, Unsloth logs no entropy. On a T4, read *32 bits* for *16 bits*. Without a GPU, Unsloth prints
-# that it supports SFTTrainer, but GRPO works, too.
+# and machines. On a GPU, Unsloth logs no entropy. A T4 computes in 32 bits where the text says 16. Without a GPU, Unsloth's
+# message lists only SFTTrainer, but GRPO works, too.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true}
@@ -55,8 +55,8 @@ SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/lesson05"  # merged model
 
 # %% [markdown]
-# `setup_real` fetches the model once, and picks the GPU if there is one. It computes in 16 bits (*bf16*) where that is fast,
-# and otherwise, as on a T4, in 32 bits. On a CPU without fast bf16, training takes three to six times as long.
+# `setup_real` fetches the model once, picks the GPU if there is one, and computes in 16 bits (*bf16*) where that is fast.
+# Elsewhere, as on a T4, it uses 32 bits. On a CPU without fast bf16, training takes three to six times as long.
 
 # %%
 from statistics import fmean
@@ -99,9 +99,8 @@ for word in ("keys", "books", "forks", "baskets"):
     print(f"{word:8}{' '.join(after_space):12}{' '.join(after_quote)}")
 
 # %% [markdown]
-# (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`, so it has to know how the
-# word is spelled. The task uses only words with the same tokens in both places. Section 8 tries two others, `forks` and
-# `Milan`.
+# (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`, so it must know the
+# spelling. The task uses only words with the same tokens in both places. Section 8 tries two others, `forks` and `Milan`.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 
@@ -140,7 +139,7 @@ def correctness_reward(completions, answer, **kwargs):
 
 # %% [markdown]
 # Before training, this reward is almost always 0, and equal rewards teach nothing. What would you pay for until the first
-# correct answer? We give *partial credit* for correct values, correct keys, and nothing around the object.
+# correct answer? We give *partial credit* for correct values, for correct keys, and for writing only the object.
 
 
 # %%
@@ -198,13 +197,13 @@ for name, text in WRITTEN.items():
     print(f"{name:22}" + "".join(f"{value:7.1f}" for value in (*paid, total)))
 
 # %% [markdown]
-# Each step toward the correct answer earns more than the one before, and a correct answer with nothing around it earns far
-# more. We added two of these rewards after runs without them went wrong:
+# Each text earns more than the one above it, and a correct answer with nothing around it earns far more than the rest. We
+# added two of these rewards after runs without them went wrong:
 #
 # - Without `alone_reward`, the policy kept adding invented text, because ending the answer earned nothing until the whole
 #   object was correct.
 # - Without `keys_reward`, one policy stopped writing `item`, the field that it got wrong most often: a wrong item earned 0,
-#   and so did a missing one. From then on, no group could teach it.
+#   and so did a missing one. Once no sample contained `item`, no group could teach it.
 
 # %% [markdown]
 # ## 4. Look before you train
@@ -246,9 +245,9 @@ policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# GRPO learns only from what the policy samples, so look at samples first. (Exercise 1 shows eight.) The next cell samples 16 groups of 4. It prints
-# the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share of correct fields, the
-# number of correct samples, and the number of groups in which the share of correct fields differs.
+# GRPO learns only from what the policy samples, so look at samples first. (Exercise 1 shows eight.) The next cell samples 16
+# groups of 4. It prints the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share
+# of correct fields, the number of correct samples, and the number of groups whose samples differ in correct fields.
 
 # %%
 from grpo_utils import generate_samples
@@ -278,7 +277,7 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
 # A lower *temperature* makes sampling less random. Here, it gives more JSON: {{looks[1.0][0]:.0%}} of the samples contain an
-# object at 1, TRL's default, and {{looks[0.4][0]:.0%}} at 0.4. The number of correct samples is {{looks[1.0][3]}} of 64 at 1, and
+# object at 1, TRL's default, and {{looks[0.4][0]:.0%}} at 0.4. Yet {{looks[1.0][3]}} of 64 samples are correct at 1, and
 # {{looks[0.4][3]}} at 0.4. We train at 1; [which temperature trains best](../docs/settings.md#temperature) is open.
 #
 # Lesson 03 loads its base model in 4 bits to save memory. What would that do to SmolLM2? (On a CPU without fast bf16, the next
@@ -297,7 +296,7 @@ if run.profile.dtype == "bfloat16" or not on_cpu:
 # {{looks[0.7][1]:.0%}} in 16 bits. SmolLM2 needs only 270 MB in 16 bits, so we do not quantize it. (Its package had already
 # rounded the weights to 4 bits once, so this says little about other models.)
 #
-# These are all settings ([what each does](../docs/settings.md)):
+# All settings of the run ([what each does](../docs/settings.md)):
 
 # %%
 SETTINGS = dict(
@@ -344,9 +343,9 @@ print(report)
 # {{1 - report.figures.tied.value:.0%}} of the groups, some completions earn more than others. So the verdict is
 # `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises.
 #
-# The time in `planned run` is an overestimate: now {{report.figures.truncated.value:.0%}} of the completions reach the limit of
-# {{TOKENS}} tokens, but completions get shorter during training. (`pilot` samples at least eight completions per prompt, and estimates how often
-# a group of four ties. EOS is the token that ends an answer.)
+# `planned run` overestimates the time: now {{report.figures.truncated.value:.0%}} of the completions reach the limit of
+# {{TOKENS}} tokens, but completions get shorter during training. (`pilot` samples at least eight completions per prompt, and
+# estimates how often a group of four ties. EOS is the token that ends an answer.)
 
 # %% [markdown]
 # ## 5. Measure three things
@@ -415,9 +414,9 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 
 # %% [markdown]
 # With three examples, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and without them
-# {{sum(before["greedy"])}}. The examples show more than the form, such as that `whistles` is an
-# item and `12 whistles` is not: a decoder that forces the right keys, without examples, gets [0.02 on 400
-# prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). Their price: somebody has to write them, and every
+# {{sum(before["greedy"])}}. The examples teach more than the form, such as that the item is `whistles`, not `12 whistles`: a
+# decoder that forces the right keys, without examples, gets [0.02 on 400
+# prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). But somebody has to write the examples, and every
 # prompt becomes about five times as long.
 #
 # **Compare every gain from training with what a few examples in the prompt already give.**
@@ -478,6 +477,8 @@ policy.save_pretrained(run.folder / "adapter")
 
 # %% [markdown]
 # ## 7. Read the run
+#
+# Look at your first guess again:
 
 # %%
 from grpo_utils import logged, show
@@ -540,8 +541,8 @@ for place, row in enumerate(shown):
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# In the second order, the item and the quantity. After 18 steps, all keys are there, but these two values are wrong; after
-# 36, the order is correct. The first order is correct after 18 steps. (After 36, its price is 8.00, which counts as 8.)
+# The item and the quantity of the second order are wrong after 18 steps, although all keys are there. After 36, the order is
+# correct. The first order is correct after 18 steps. (After 36, its price is 8.00, which counts as 8.)
 # </details>
 #
 # The prompt asks for *one line* of JSON, but no reward checks that. The trained answers shown here are on one line anyway.
@@ -587,19 +588,19 @@ for kind in ("known sentence", "new sentence"):
     print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# **Most of the gain was free.** Greedily, training raised the correct answers from {{sum(before["greedy"])}} to
-# {{sum(after["greedy"])}} of 200, and three examples in the prompt of the untrained model already give {{sum(few_shot)}}. Training
-# adds {{over_examples.estimate.signed()}} to that. It adds less to [eight
-# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free), which got 0.70 and 0.81 of 400 prompts right in two draws:
-# our lowest run (0.80) shows no gain over the better draw.
+# Most of the gain was free. Greedily, training raised the correct answers from {{sum(before["greedy"])}} to
+# {{sum(after["greedy"])}} of 200, but three examples already give the untrained model {{sum(few_shot)}}. Training adds
+# {{over_examples.estimate.signed()}} to that. It adds less to [eight
+# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free): two draws of them got 0.70 and 0.81 of 400 prompts
+# right, and our lowest run 0.80.
 #
-# **The skill is new only without examples.** Without them, pass@8 rose: the trained model finds answers that eight tries did not
-# find before. We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). If only sampled and greedy accuracy
-# rise, the model is correct more often, but is not shown to find more (*sharpening*; [all five
-# cases](../docs/results.md#a-real-model-on-a-cpu)). With three or eight examples, the untrained model finds a correct answer in
-# eight tries for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+# Without examples, the skill is new: pass@8 rose, so the trained model finds answers that eight tries did not find before.
+# We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). If only sampled and greedy accuracy rise,
+# the model is correct more often, but is not shown to find more (*sharpening*; [all five
+# cases](../docs/results.md#a-real-model-on-a-cpu)). With three or eight examples, eight tries of the untrained model already
+# find a correct answer for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 #
-# The intervals are over prompts, for this one trained model. Six of our runs ended between 80% and 95%.
+# The intervals cover other prompts, not other seeds. Six of our runs ended between 80% and 95%.
 #
 # <details><summary>What this does not show</summary>
 #
@@ -611,16 +612,18 @@ for kind in ("known sentence", "new sentence"):
 #
 # Of {{len(test_rows) - len(chosen)}} prompts with known sentence patterns, {{hits["known sentence"]}} were answered
 # correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. Chance alone can make such a difference
-# (Fisher's exact test, p = 0.25). If nearly all prompts change in the same way, the printed interval reaches too high. For 47
-# of 50, as with pass@8, the Wilson interval of the new rate is 0.84 to 0.98.
+# (Fisher's exact test, p = 0.25).
+#
+# If nearly all prompts change in the same way, the printed interval reaches too high. For pass@8, 47 of 50, the Wilson
+# interval of the new rate is 0.84 to 0.98.
 # </details>
 
 # %% [markdown]
 # ## 10. Try a higher learning rate
 #
-# The *learning rate* is how far one step moves the weights. In most other lessons, the tiny model learns at 2e-3, ten
-# times the rate of this lesson. Train a second adapter at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts. **Guess
-# first:** will it learn faster?
+# The *learning rate* sets how far one step moves the weights. In most other lessons, the tiny model learns at 2e-3, ten
+# times the rate of this lesson. Train a second adapter at 2e-3, for {{max(1, STEPS // 4)}} steps on the same prompts.
+# **Guess first:** will it learn faster?
 
 # %%
 policy_again, _ = new_policy()
@@ -655,8 +658,8 @@ print("greedy answer at 2e-3:", answer[:300])
 # </details>
 #
 # Compare two or three rates for your model, with several seeds and in runs of full length. At 8e-4, SmolLM2 learned faster
-# than at 2e-4 with each of [three seeds](../docs/settings.md#what-transferred-to-a-real-model), although entropy was low
-# there, too. So low entropy is an alarm only together with many ties and a low reward.
+# than at 2e-4 with each of [three seeds](../docs/settings.md#what-transferred-to-a-real-model), although its entropy was
+# low, too. So low entropy is an alarm only together with many ties and a low reward.
 
 # %% [markdown]
 # ## 11. Merge, and use the model
@@ -687,18 +690,19 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # %% [markdown]
 # ## 12. Before you try it with your own model
 #
-# - If you have gold answers (the rewards here used 560), try supervised fine-tuning (SFT) first ([lesson
-#   10](10_sft_then_grpo.ipynb)). With 200 of them, it reached 0.98 on 400 held-out prompts, and GRPO 0.94 (one seed each, [the
+# - If you have gold answers, try supervised fine-tuning (SFT) first ([lesson 10](10_sft_then_grpo.ipynb)). With 200 of them,
+#   SFT reached 0.98 on 400 held-out prompts, and GRPO, whose rewards used 560, reached 0.94 (one seed each, [the
 #   table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # - If a program can check the answers but nobody has written them, GRPO can be ahead. On [four words with given first
 #   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right. Three examples in the
 #   prompt, or training on the model's own correct samples, got none (one seed). But first look for a program that writes the
 #   answers: for that task, one line of code does.
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
-# - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that this works, not how reliably.
+# - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that training works, not how
+#   reliably.
 # - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
-# - With Qwen, check the tokens as in section 2, and run `pilot` first: it may already solve the task. The template
-#   structured_output has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
+# - Qwen may already solve the task: check its tokens as in section 2, and run `pilot` first. The template structured_output
+#   has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
 
 # %% [markdown]
 # ## 13. Cheat sheet
@@ -715,10 +719,11 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 14. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** SmolLM2 wrote the eight completions below before training (shortened). All
-# earn 0 from the four rewards, so both groups are tied and teach nothing. Write a fifth reward, `my_reward`, that changes
-# this, and predict which completion of each group it pays most (count from 0). The check adds your reward with a weight of 0.5, prints what
-# the groups earn, and compares it with your prediction. It also scores two junk texts: one key
-# repeated a thousand times, and an empty text. (A reward that passes can still pay for junk: would yours pay for section 10's last answer?)
+# earn 0 from the four rewards, so both groups are tied and teach nothing. Write a fifth reward, `my_reward`, that breaks the
+# ties, and predict which completion of each group then earns most (count from 0). The check adds your reward with a weight
+# of 0.5, prints what the groups earn, and compares it with your prediction. It also scores two junk texts: one key repeated
+# a thousand times, and an empty text. (A reward that passes can still pay for junk: would yours pay for section 10's last
+# answer?)
 
 # %%
 EARLY = {
@@ -818,8 +823,8 @@ print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: `keys_named` pays for each key in quotation marks, also before the object is valid JSON. A bare list of the
-# keys earns as much from this reward, so keep its weight small.
+# Exercise 1: `keys_named` pays for each key in quotation marks, even before the object is valid JSON. It pays a bare list of
+# the keys as much, so keep its weight small.
 # </details>
 
 

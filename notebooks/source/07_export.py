@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 07 · Keep, resume, export
 #
-# We kill a training run, cut its newest checkpoint in half, and start the same command again. It ends at step 8, as a run does
-# that was never interrupted.
+# We kill a training run, cut its newest checkpoint in half, and start the same command again. The run still finishes its 8
+# steps.
 #
-# **Guess first:** compare the two adapters, weight by weight. Is the largest difference exactly 0, a rounding error, or
-# large enough to change answers?
+# **Guess first:** compare the resumed adapter with that of an uninterrupted run, weight by weight. Is the largest difference
+# exactly 0, a rounding error, or large enough to change answers?
 #
 # You will be able to resume a killed run, merge an adapter and check what the merge changed, and publish and serve the model.
 #

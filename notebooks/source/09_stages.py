@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 09 · Train in stages
 #
-# Our first *stage*, a training run that another one continues, pays for the format and nothing for a correct number. Answers that
-# are right in both still rise from
-# {{before.accuracy.hits}} to {{formed.accuracy.hits}} of {{formed.n}}. A second stage then pays for both.
+# Our first training run pays for the format and nothing for a correct number. Yet answers with both right rise from
+# {{before.accuracy.hits}} to {{formed.accuracy.hits}} of {{formed.n}}. A second *stage* continues this run and pays for
+# both.
 #
 # **Guess first:** does this plan beat a single stage that pays for both from the start?
 #

@@ -4,8 +4,8 @@
 # The log of this run ends at {{last["stale"]:.0%}} correct answers. The model that you would save gets
 # {{results["stale"].accuracy.value:.0%}} right; before training, it got {{results["before"].accuracy.value:.0%}} right.
 #
-# **Guess first:** both numbers count answers to questions of the same kind, sampled at the same temperature. What is
-# different: the prompts, the way of counting, or the policy?
+# **Guess first:** the first two numbers count answers to questions of the same kind, sampled at the same temperature. What
+# differs: the prompts, the way of counting, or the policy?
 #
 # You will be able to say whose answers a log counts, what a ratio of 1 means, and when another loss can matter.
 #
@@ -45,8 +45,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # %% [markdown]
 # ## 2. Read two logs that rise
 #
-# Train twice with the same model, settings, seed and number of samples. The runs *fresh* and *stale* differ in one
-# respect. The folded cell shows which one, so open it after your guess. (On GitHub it is open: scroll past it.)
+# Train twice with the same model, settings, seed and number of samples. The runs *fresh* and *stale* differ in one thing,
+# which the folded cell shows: open it after your guess. (On GitHub it is open: scroll past it.)
 
 # %% cellView="form" jupyter={"source_hidden": true}
 from collections import deque
@@ -132,7 +132,7 @@ for name, delay in {"fresh": 0, "stale": DELAY}.items():
     policies[name], trainers[name] = train_with(delay)
 
 # %% [markdown]
-# Draw both logs, step by step. The stars are the strict accuracy of the saved models on 200 held-out prompts:
+# Plot both logs. The stars are the strict accuracy of the saved models on 200 held-out prompts:
 
 # %%
 from grpo_utils import evaluate, logged
@@ -175,8 +175,8 @@ show(figure, f"Logs and their saved models. {'; '.join(ends)}")
 # %% [markdown]
 # ## 3. Test the suspects
 #
-# Keep the prompts and the counting of the stars, and change only the policy: evaluate the one that wrote the last batch of
-# the log. (The stale trainer can still restore it.) If prompts or counting explain the gap, it scores as low as the saved one.
+# Keep the prompts and the counting of the stars. Change only the policy: evaluate the one that wrote the log's last batch.
+# (The stale trainer can still restore it.) If prompts or counting explain the gap, it scores as low as the saved one.
 
 # %%
 stale = trainers["stale"]
@@ -192,12 +192,12 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The policy is different. On the same prompts, and counted in the same way, the one that wrote the last batch gets
-# {{writer.accuracy.value:.0%}} right, and the one that you save gets {{results["stale"].accuracy.value:.0%}}. The saved
-# one is {{DELAY + 1}} updates newer. The log would have shown the fall a few steps later, but the run was over.
+# The policy differs. On the same prompts, and counted in the same way, the one that wrote the last batch gets
+# {{writer.accuracy.value:.0%}} right, and the one that you save gets {{results["stale"].accuracy.value:.0%}}. The saved one
+# is {{DELAY + 1}} updates newer: the delay and the last update. The log would have shown the fall a few steps later.
 #
-# Prompts and counting explain only the step from {{writer.accuracy.value:.0%}} to the log's {{last["stale"]:.0%}}: the log counts
-# 64 completions to 8 training prompts, and also accepts a correct answer without the reasoning tags.
+# Prompts and counting explain only the gap from {{writer.accuracy.value:.0%}} to the log's {{last["stale"]:.0%}}: the log
+# counts 64 completions to 8 training prompts, and also accepts a correct answer without the reasoning tags.
 #
 # In the stale run, the policy of {{DELAY}} steps ago samples, and the newest one learns. This happens when sampling and
 # training run at the same time. TRL's asynchronous trainer allows 4 steps by default (`AsyncGRPOConfig(max_staleness=4)`).
@@ -229,8 +229,8 @@ def token_loss(logps, old, advantage):
 
 
 # %% [markdown]
-# Compute the *push* on the token, which is the negative gradient of this loss, at ratios from 0.4 to 1.6. A positive push makes
-# the token more likely:
+# Compute the *push* on the token, the negative gradient of this loss, at ratios from 0.4 to 1.6. A positive push makes the
+# token more likely:
 
 # %%
 ratio = torch.linspace(0.4, 1.6, 241)
@@ -253,8 +253,8 @@ for axes, (advantage, push) in zip(figure.subplots(1, 2), pushes.items()):
 show(figure, "Push at ratios 0.4 to 1.6, by advantage. " + ", ".join(ends))
 
 # %% [markdown]
-# At a ratio of 1, the push equals the advantage. Once the ratio has moved more than 0.2 in the direction of the advantage, the
-# token is *clipped*: its push is 0, because it has moved far enough.
+# At a ratio of 1, the push equals the advantage. Once the ratio has moved more than 0.2 in the direction of the advantage,
+# the token has moved far enough and is *clipped*: its push is 0.
 #
 # A ratio that moves against the advantage is not clipped. In the right panel, the push down grows with the ratio. TRL's setting
 # `delta` stops this: with a negative advantage, the push is 0 at ratios above `delta`.
@@ -287,7 +287,7 @@ class RatioTrainer(StaleTrainer):
 
 
 # %% [markdown]
-# Its samples are as old as before. Will the saved model now be better than the untrained one?
+# The samples are as old as before. Will the saved model now be better than the untrained one?
 
 # %%
 RATIO = "stale, ratio"
@@ -334,8 +334,8 @@ show(figure, f"Clipped tokens by step: {', '.join(most)}")
 # ## 5. Look at whole completions
 #
 # The ratio of a completion is the product of its tokens' ratios, so each token can move it further from 1. Plot both for the
-# last batch of *stale, ratio*. In the right panel, each line is one completion. Most tokens have a ratio
-# between 0.8 and 1.2. What share of the completions has one?
+# last batch of *stale, ratio*. In the right panel, each line is one completion. Most tokens have a ratio between 0.8 and
+# 1.2. What share of the completions ends in this range?
 
 # %%
 last_trainer = trainers[RATIO]
@@ -366,11 +366,16 @@ alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
 show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 
 # %% [markdown]
-# **Small changes of tokens add up to a large change of the completion.** {{near:.0%}} of the tokens have a ratio between 0.8 and
-# 1.2, but only {{near_whole:.0%}} of the completions do. Our completions have about 20 tokens; a thinking model writes thousands.
+# <details><summary>After you have guessed</summary>
 #
-# This matters with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an *importance weight*, the
-# trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` sets whether it compares completions or tokens:
+# Small changes of tokens add up to a large change of the completion: {{near:.0%}} of the tokens have a ratio between 0.8 and
+# 1.2, but only {{near_whole:.0%}} of the completions do. Our completions have about 20 tokens; a thinking model writes
+# thousands.
+# </details>
+#
+# Ratios of completions matter with vLLM, which rounds differently from the trainer. TRL then multiplies the loss by an
+# *importance weight*, the trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` sets whether TRL
+# compares completions or tokens:
 #
 # | mode | what it does | what to know |
 # |---|---|---|
@@ -384,8 +389,8 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # completions. Some samplers have old weights (*delay*, in steps). Others have the newest weights, but sample at a temperature of
 # 1.3 (the trainer scores at 1.0) or round the weights to 4 bits.
 #
-# Which sampler does the most harm without a correction: one with old weights, a higher temperature, or 4-bit weights?
-# The next cell stores the strict accuracy of each seed:
+# Which sampler does the most harm without a correction (sections 4 and 5): one with old weights, a higher temperature, or
+# 4-bit weights? The next cell stores the strict accuracy of each seed:
 
 # %% tags=["nbval-check-output"]
 SAMPLED = {
@@ -433,14 +438,14 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # </details>
 
 # %% [markdown]
-# **Not every difference between sampler and trainer does harm. Judge a sampler by the accuracy of the newest policy.**
+# Not every difference between sampler and trainer does harm. Judge a sampler by the accuracy of the newest policy.
 #
 # <details><summary>Evidence</summary>
 #
-# `make bench-stale`, [all figures](../docs/results.md#stale-samples). All cases have one learning rate, 0.002, at which 4 steps
-# change the tiny model a lot. With a smaller rate they change less, so do not copy our number of steps. `sequence_mask` is
-# ahead of the ratio by +0.152 (+0.058 to +0.245), three seeds. `delta` is 1.5. Not measured: `off_policy_mask_threshold`,
-# and [masks for single tokens](../docs/map.md#masks-for-single-tokens).
+# `make bench-stale`, [all figures](../docs/results.md#stale-samples). All cases have one learning rate, 0.002, at which 4
+# steps change the tiny model a lot. A smaller rate changes it less, so do not copy our delays. `sequence_mask` is ahead of
+# the ratio by +0.152 (+0.058 to +0.245), three seeds. `delta` is 1.5. Not measured: `off_policy_mask_threshold`, and [masks
+# for single tokens](../docs/map.md#masks-for-single-tokens).
 # </details>
 
 # %% [markdown]
@@ -453,7 +458,7 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # |---|---|---|
 # | [DAPO](https://arxiv.org/abs/2503.14476) | all tokens of the batch weigh the same; TRL's default (the paper also sets `epsilon_high=0.28`) | `loss_type="dapo"` |
 # | [GRPO](https://arxiv.org/abs/2402.03300) | all completions weigh the same, so a token of a long one weighs less (*length bias*) | `loss_type="grpo"` |
-# | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
+# | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' ratios | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
 #
 # <details><summary>Five more variants</summary>
 #
@@ -466,11 +471,13 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 #
 # </details>
 #
-# We tried 14 changes: these losses and some single settings, each with six seeds. The next cell stores each difference from
-# the same run with DAPO and its 95% interval. (SAPO and GSPO are compared with GRPO, which averages as they do.)
+# We tried 14 changes: these losses and some single settings, each with six seeds. The next cell stores each difference in
+# accuracy from the same run with DAPO, and its 95% interval. (SAPO and GSPO are compared with GRPO, which averages as they
+# do.)
 #
 # With one update per batch, training is on-policy; with four (`num_iterations=4`), ratios leave 1. *Scale* is
-# `scale_rewards`, *KL* is `beta`, and *clip* is `epsilon_high`. *Gspo* has an epsilon of 0.2; *gspo, paper* has that of the table.
+# `scale_rewards`, *KL* is `beta`, and *clip* is `epsilon_high`. *Gspo* has an epsilon of 0.2; *gspo, paper* has those of the
+# table.
 #
 # **Guess first:** how many of the 14 are shown to change accuracy?
 
@@ -521,8 +528,8 @@ show(
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# None: every interval contains 0. That does not prove that the losses are equal. The blue intervals end within 0.08 of 0, but
-# some orange ones are much wider, and with no clip at all, one run of six collapsed. With long thoughts, the length bias of
+# None: every interval contains 0, which does not prove the losses equal. The blue intervals end within 0.08 of 0, but some
+# orange ones are much wider, and with no clip at all, one run of six collapsed. With long thoughts, the length bias of
 # `grpo` could matter.
 # </details>
 #
@@ -530,14 +537,14 @@ show(
 #
 # <details><summary>Evidence</summary>
 #
-# [All settings and figures of the losses](../docs/settings.md#what-the-losses-did): 16 steps at one learning rate, 0.002, with an
-# earlier format reward. Each loss may have its own best rate. Unsloth's default is `"dapo"` too, but if you pass it explicitly,
-# it also sets `epsilon_high=0.28` and `mask_truncated_completions=True` (read in Unsloth 2026.10.9). [More
+# [All settings and figures of the losses](../docs/settings.md#what-the-losses-did): 16 steps at one learning rate, 0.002,
+# with an earlier format reward. Each loss may have its own best rate. Unsloth's default is `"dapo"` too, but if you pass it
+# explicitly, Unsloth also sets `epsilon_high=0.28` and `mask_truncated_completions=True` (read in Unsloth 2026.10.9). [More
 # losses](../docs/map.md#losses-that-lesson-14-leaves-out).
 #
 # With the same number of samples, four updates per batch ended 0.11 above one update in accuracy; with the same CPU time,
 # 0.14 below. So reuse samples only if sampling takes most of the time, and then lower the learning rate. ([All
-# figures of this comparison](../docs/results.md#four-updates-per-batch): five seeds, the best of three rates for each.)
+# figures](../docs/results.md#four-updates-per-batch): five seeds, the best of three rates for each.)
 # </details>
 
 # %% [markdown]
@@ -546,7 +553,7 @@ show(
 # | question | what to do |
 # |---|---|
 # | Is my training on-policy? | yes, if no batch is used after an update on it (the default), and sampling is neither asynchronous nor done by vLLM |
-# | `clip_ratio` is always 0 | nothing, if the row above says yes; else find out who computes the ratios |
+# | `clip_ratio` is always 0 | nothing, if the row above says yes; else find out what computes the ratios |
 # | samples are delayed | use the sampler's log-probabilities, keep `max_staleness` small, and evaluate the newest policy |
 # | the sampler is vLLM | same temperature and precision first, then `vllm_importance_sampling_correction=True` (the default) |
 # | the ratios are far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
@@ -592,7 +599,7 @@ print(check_exercise("Exercise 1", mine, COMPARED))
 # `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio can differ from 1 by more
 # than a rounding error. (vLLM does not change this: TRL puts its probabilities into the importance weight.)
 #
-# **Try both before you unfold the solutions.**
+# Try both before you unfold the solutions.
 
 
 # %%
@@ -629,7 +636,7 @@ print(check_exercise("Exercise 1, solution", solved, COMPARED))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: training stays on-policy only if each completion is used before the first update after sampling. So
+# Exercise 2: training stays on-policy only if every use of a batch comes before the first update after sampling. So
 # `num_iterations * steps_per_generation` must divide `gradient_accumulation_steps`.
 # </details>
 

@@ -210,9 +210,10 @@ print(f"{tokens[first]} has {share:.0%} of the sum.")
 print(f"There, the teacher would most likely write {wanted}.")
 
 # %% [markdown]
-# The two models disagree at few positions: {{tokens[first]}} alone has {{share:.0%}} of the sum. There, the teacher
-# would write {{wanted}}, the beginning of the format that the prompt asks for. (A correct sum without answer tags earns 0.) Once the student has written its own
-# token, the teacher would mostly continue as the student did. GRPO would give all {{len(kl)}} tokens the same weight.
+# The two models disagree at few positions: {{tokens[first]}} alone has {{share:.0%}} of the sum. There, the teacher would
+# write {{wanted}}, the beginning of the format that the prompt asks for. (A correct sum without answer tags earns 0.) After
+# the student's own token, the teacher would mostly continue as the student did. GRPO would give all {{len(kl)}} tokens the
+# same rating.
 #
 # **A teacher says where it would have written something else, and what. A reward says only whether the whole answer is right.**
 
@@ -259,8 +260,8 @@ students = {
 # %% [markdown]
 # ## 6. Copy the correct answers of the weak teacher
 #
-# Let the weak teacher write as many answers as each other student samples. Check them with a program, keep the correct
-# ones, and train on these with SFT. This is called *rejection sampling fine-tuning*.
+# Let the weak teacher write as many answers as each other student samples. Keep those that a program finds correct, and
+# train on them with SFT. This is called *rejection sampling fine-tuning*.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -325,7 +326,7 @@ students[FILTERED] = imitate(correct, FILTERED)
 # %% [markdown]
 # ## 7. Compare your students
 #
-# Look at your first guess again. **Guess also:** which student will learn fastest?
+# Look at your first guess again. **Guess also:** which of the four students will learn fastest?
 
 # %%
 from grpo_utils.plots import COLORS, show
@@ -394,11 +395,11 @@ show_changes(changes, "Students minus their weak teacher")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The second student ends above its teacher. Filtered SFT and GRPO pass the weak teacher's {{sum(taught["weak"]) / 200:.2f}}: they end at
-# {{sum(last[FILTERED]) / 200:.2f}} and {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an early state of
-# the same run.) Distillation from it ends at {{sum(last["distilled, weak teacher"]) / 200:.2f}}
-# ({{changes["distilled"].verdict}}), because it has nothing else to learn from. Filtered SFT learned from the teacher's texts
-# and from the check; exercise 2 asks which of the two it needed.
+# The second student (*filtered SFT*) ends above its teacher, at {{sum(last[FILTERED]) / 200:.2f}} compared with
+# {{sum(taught["weak"]) / 200:.2f}}, and GRPO at {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an
+# early state of the same run.) The student distilled from this teacher ends at
+# {{sum(last["distilled, weak teacher"]) / 200:.2f}} ({{changes["distilled"].verdict}}): it has nothing else to learn from.
+# Filtered SFT learned from the teacher's texts and from the check; exercise 2 asks which of the two it needed.
 #
 # The student of the good teacher was fastest, ahead of GRPO: {{rates["distilled, good teacher"][2]:.2f}} compared with
 # {{rates["GRPO"][2]:.2f}} after ten steps.
@@ -421,9 +422,10 @@ for name, policy in asked_greedily.items():
     )
 
 # %% [markdown]
-# Greedy decoding alone takes the weak teacher from {{sum(taught["weak"]) / 200:.2f}} to {{greedy["weak teacher"]:.2f}}. Its
-# distilled student reaches {{greedy["distilled, weak teacher"]:.2f}} that way, and filtered SFT {{greedy[FILTERED]:.2f}}. So most of the
-# mistakes that distillation seems to copy come from sampling the teacher, not from what it knows.
+# Greedy decoding alone takes the weak teacher from {{sum(taught["weak"]) / 200:.2f}} to {{greedy["weak teacher"]:.2f}}.
+# Decoded greedily, its distilled student reaches {{greedy["distilled, weak teacher"]:.2f}}, and filtered SFT
+# {{greedy[FILTERED]:.2f}}. So most of the mistakes that distillation seems to copy come from sampling the teacher, not from
+# what it knows.
 #
 # **Distillation copies how the teacher samples, mistakes included. If you check the answers, you can drop the wrong ones.**
 
@@ -489,8 +491,8 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 # - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
 #   student's own base after GRPO, so both write alike.
 # - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
-# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two move, but stay below a
-#   student that names one of the numbers at random. So it is not shown that they compare the numbers.
+# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two rise, but stay below
+#   a student that names one of the numbers at random. So they are not shown to compare the numbers.
 # </details>
 #
 # **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
@@ -498,12 +500,12 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 #
 # <details><summary>Evidence</summary>
 #
-# `make bench-distill`, [all figures with intervals](../docs/results.md#distillation-sft-and-grpo). Each method has the best of three
-# learning rates, chosen once at step 20 with the good teacher; filtered SFT has that of SFT. The curves overstate
-# the early lead. At 0.002, the best early rate of both, GRPO is at 0.85 after ten steps and distillation at 0.94 (+0.10, +0.03 to
-# +0.16, four seeds). So choose a learning rate at the step at which you compare. Over the weak teacher, filtered SFT gains 0.14 sampled;
-# decoded greedily, its gain is not shown. *Rethinking On-Policy Distillation* (arXiv
-# [2604.13016](https://arxiv.org/abs/2604.13016)) names compatible ways of thinking as a condition of success.
+# `make bench-distill`, [all figures with intervals](../docs/results.md#distillation-sft-and-grpo). Each method has the best
+# of three learning rates, chosen once at step 20 with the good teacher; filtered SFT uses the rate of SFT. The curves
+# overstate the early lead. At 0.002, the best early rate of both, GRPO is at 0.85 after ten steps and distillation at 0.94
+# (+0.10, +0.03 to +0.16, four seeds). Filtered SFT surpasses its weak teacher by 0.14 sampled; decoded greedily, no gain is
+# shown. *Rethinking On-Policy Distillation* (arXiv [2604.13016](https://arxiv.org/abs/2604.13016)) names compatible ways of
+# thinking as a condition of success.
 # </details>
 
 # %% [markdown]
@@ -538,9 +540,9 @@ same = (padded(**prompt).logits - teachers["good"](**prompt).logits).abs()
 print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 
 # %% [markdown]
-# Check first that both tokenizers give the same ids: compare `tokenizer.get_vocab()`. If they differ, use TRL's
-# `GOLDTrainer`, or SFT on the teacher's texts. Neither needs a common vocabulary. The chat template matters as well: the
-# teacher reads the student's prompt, so the template must be one that the teacher knows.
+# Trim only if `tokenizer.get_vocab()` is the same for both. Otherwise, use TRL's `GOLDTrainer`, or SFT on the teacher's
+# texts: neither needs a common vocabulary. The teacher also reads the student's prompt, so the chat template must be one
+# that it knows.
 
 # %% [markdown]
 # ## 10. Choose the tool
@@ -552,7 +554,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the teacher's samples; over four seeds, only GRPO is shown to surpass its greedy answers |
 # | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher |
 # | a check, no teacher that is good enough, and a base that is sometimes correct | GRPO | a reward does not stop at the level of a teacher |
-# | a base that is never correct | SFT, then perhaps GRPO; count what the answers name, not only how many are correct | all groups tie, so GRPO has no gradient |
+# | a base that is never correct | SFT, then perhaps GRPO; check that its answers beat a random guess | all groups tie, so GRPO has no gradient |
 #
 # If your teacher is often wrong, first decode it greedily.
 
@@ -571,7 +573,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # - Memory: the teacher stays in memory with the student. By our estimate, Qwen3-4B takes about 8 GB in 16 bits and about
 #   3 GB in 4 bits. A T4 has 14.56 GiB. The teacher needs no gradients, no optimizer and no cache.
 # - Precision: `DistillationConfig` turns bf16 on unless you set `fp16=True`. A T4 has no bf16 units.
-# - Learning rate: the default is 1e-6. Compare rates for every method, at the step at which you compare.
+# - Learning rate: the default is 1e-6. Try several rates for each method, and choose at the step at which you compare.
 # - Thinking: pass `chat_template_kwargs={"enable_thinking": False}`, or set a limit that is long enough for a
 #   thought ([lesson 11](11_thinking.ipynb)).
 # </details>
@@ -592,9 +594,10 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # %% [markdown]
 # ## 12. Exercises
 #
-# **Exercise 1: change, predict, run, compare.** Student A gives two tokens the probabilities (0.98, 0.02), and its teacher (0.5, 0.5).
-# For student B, it is the other way around. Predict which student has the larger reverse KL. Then write `reverse_kl(student, teacher)` for two
-# lists of probabilities, all above 0 (section 4; use `math.log`), call it for both, and compare.
+# **Exercise 1: change, predict, run, compare.** Student A gives two tokens the probabilities (0.98, 0.02), and its teacher
+# gives them (0.5, 0.5). For student B, swap the two. Predict which student has the larger reverse KL. Then write
+# `reverse_kl(student, teacher)` for two lists of probabilities, all above 0 (section 4; use `math.log`), call it for both,
+# and compare.
 
 
 # %%
@@ -623,7 +626,7 @@ print(check_exercise("Exercise 1", reverse_kl, CASES, HINTS))
 # {{sum(last[FILTERED]) / 200:.2f}}. Then write `without_teacher` with `correct_answers(student)` and `imitate`,
 # and return your prediction and what `answers_of` measures, both from 0 to 1. This takes about 30 seconds.
 #
-# **Try both before you unfold the solutions.**
+# Try both before you unfold the solutions.
 
 
 # %%
