@@ -439,7 +439,7 @@ for name, policy in asked_greedily.items():
 # Which method will be best in each case? Write down three guesses. The next cell stores the mean accuracies after 5, 10, 20
 # and 30 steps of 64 sequences, over four seeds (three for the new task).
 
-# %% tags=["nbval-check-output"]
+# %% cellView="form" jupyter={"source_hidden": true} tags=["nbval-check-output"]
 STEPS_SEEN = (5, 10, 20, 30)
 BENCH = {
     "good teacher": {
