@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import bench_checked
 from benches import FIRST, put, read_stored
-from free import first
+from free import first, stages
 from free.arms import ARMS, CELLS
 from free.cells import Cell, finished, run
 from free.table import section
@@ -56,6 +56,7 @@ def main() -> None:
             print(cell.name, flush=True)
             run(cell, ARMS[cell.arm])
     put(TITLE, section(), PAGE)
+    put(stages.TITLE, stages.section(), PAGE)
     first.write(read_stored(bench_checked.STORED)["rows"])
 
 

@@ -8,7 +8,7 @@ import sys
 import bench_checked
 import bench_free
 import pytest
-from free import arms, cells, clock, first, measuring, table, training
+from free import arms, cells, clock, first, measuring, stages, table, training
 from free.arms import ARMS, CELLS, ONE_SEED, ROWS_WITH_EXAMPLES, SEEDS
 from free.cells import Arm, Cell, finished
 from free.measuring import Answerer, in_parts, judged, parts_right
@@ -344,6 +344,20 @@ def test_the_committed_page_is_written_from_the_committed_cells():
     assert page.count(f"## {bench_free.TITLE}\n{table.section()}") == wanted
     rows = bench_checked.read_stored(bench_checked.STORED)["rows"]
     assert f"## {first.TITLE}\n{first.section(rows)}" in page
+    assert f"## {stages.TITLE}\n{stages.section()}" in page
+
+
+def test_stages_are_compared_with_the_run_of_make_real_that_has_their_seed(empty):
+    assert (
+        stages.by_step()
+        == f"| one stage | {' | '.join([stages.NOT_YET] * 3)} |\n| two stages | {' | '.join([stages.NOT_YET] * 3)} |"
+    )
+    correct = [0.0] * 30 + [0.5] * 5  # of the second stage
+    store(Cell("form first, then GRPO", 1), "1" * 400, curves=dict(correct=correct))
+    [(one, two)] = stages.pairs()
+    assert one["seed"] == two["seed"] == 1
+    assert stages.by_step().endswith("| two stages | 0.00 | 0.00 | 0.50 |")
+    assert re.match(r"- seed 1: one stage 0\.\d+, two stages 1\.000; difference \+.*: higher$", stages.by_seed())
 
 
 def test_stored_cells_have_what_the_page_needs():

@@ -3,10 +3,12 @@
 import ast
 import inspect
 import re
+from statistics import fmean
 
 import pytest
 import yaml
 from course import ROOT
+from free import stages
 from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
 from trl import GRPOConfig, GRPOTrainer
 
@@ -105,3 +107,11 @@ def test_every_override_arrives(other_family):
     assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
     assert re.search(r"both stages: +4\n.*counted: +2\n", other_family)
     assert [int(seed) for seed in re.findall(r"seed (\d+), two stages:", other_family)] == [5, 6, 7]
+
+
+def test_the_lesson_has_the_figures_of_the_real_model(book):
+    [told] = [cell.source for cell in book.cells if "#the-form-first-or-everything-at-once" in cell.source]
+    ones, twos = zip(*stages.pairs(), strict=True)
+    ended = {f"{fmean(map(stages.greedy, runs)):.2f}" for runs in ([one["after"] for one in ones], twos)}
+    after_40 = [stages.share(runs, stages.ENDS[0]) for runs in (twos, ones)]
+    assert re.findall(r"0\.\d\d", told) == [*sorted(ended), *after_40]

@@ -117,7 +117,7 @@ def form_first(cell: Cell) -> Answerer:
     start, early = grpo(cell.seed, cell.work / "form", rewards=CONTROLS / "form_first.py", steps=STEPS // 2)
     adapter, late = grpo(cell.seed + 100, cell.work, start=start, steps=STEPS - STEPS // 2)  # other rows and samples
     about = dict(curves={name: [*early.get(name, []), *late[name]] for name in late})
-    return Answerer(adapter, checked=STEPS * PROMPTS_PER_STEP, about=about)
+    return Answerer(adapter, checked=(STEPS - STEPS // 2) * PROMPTS_PER_STEP, about=about)
 
 
 def grpo_with_examples(cell: Cell) -> Answerer:

@@ -1,0 +1,76 @@
+"""The section on the stage question: the form first and then everything, compared with everything from the start."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from benches import NOT_YET, ROOT, filled, read_stored
+
+from grpo_utils.real.measuring import ROWS
+
+from .table import difference, of
+from .training import PROMPTS_PER_STEP, STEPS
+from .whole_runs import OTHERS
+
+ONE_STAGE = ROOT / "experiments" / "bench_real.json"  # three runs of `make real`, measured on the same prompts
+TITLE = "The form first, or everything at once"
+WINDOW = 5  # steps
+ENDS = (STEPS // 2 + WINDOW, 55, STEPS)  # of the windows; the first stage has no reward that counts correct samples
+
+
+def section() -> str:
+    """The section, from the cells that have ended."""
+    text = filled(
+        "stages",
+        first_stage=STEPS // 2,
+        second_stage=STEPS - STEPS // 2,
+        steps=STEPS,
+        checked_two=(STEPS - STEPS // 2) * PROMPTS_PER_STEP,
+        checked_one=STEPS * PROMPTS_PER_STEP,
+        rows=ROWS,
+        by_seed=by_seed(),
+        low=min(OTHERS),
+        high=max(OTHERS),
+        window=WINDOW,
+        ends=" | ".join(f"step {end}" for end in ENDS),
+        rules="|".join(["---"] * len(ENDS)),
+        by_step=by_step(),
+    )
+    return f"\n{text}"
+
+
+def pairs() -> list[tuple[dict, dict]]:
+    """The run in one stage and the run in two, of each seed whose two-stage run has ended."""
+    usual = dict(task="orders", variant="as in `make real`", steps=STEPS)
+    ones = {row["seed"]: row for row in read_stored(ONE_STAGE)["rows"] if usual.items() <= row.items()}
+    return [(ones[two["seed"]], two) for two in of("form first, then GRPO")]
+
+
+def by_seed() -> str:
+    """The greedy accuracy of both plans, and their paired difference, seed by seed."""
+    lines = [
+        f"- seed {two['seed']}: one stage {greedy(one['after']):.3f}, two stages {greedy(two):.3f}; "
+        f"difference {difference(two, one['after'])}"
+        for one, two in pairs()
+    ]
+    return "\n".join(lines) or f"- {NOT_YET}"
+
+
+def greedy(measured: dict) -> float:
+    """The share of prompts that a greedy answer solved."""
+    return measured["greedy"].count("1") / len(measured["greedy"])
+
+
+def by_step() -> str:
+    """Rows of a table: the share of correct samples in a few training steps of each plan, the mean of the seeds."""
+    plans = zip(*pairs(), strict=True) if pairs() else ([], [])
+    return "\n".join(
+        f"| {name} | {' | '.join(share(runs, end) for end in ENDS)} |"
+        for name, runs in zip(("one stage", "two stages"), plans, strict=True)
+    )
+
+
+def share(runs: Sequence[dict], end: int) -> str:
+    """The share of correct samples in the steps up to ``end``, from logs that end with the last step."""
+    logs = [run.get("curves", run)["correct"] for run in runs]
+    shares = [fmean(log[end - WINDOW - STEPS : end - STEPS or None]) for log in logs]
+    return f"{fmean(shares):.2f}" if shares else NOT_YET
