@@ -28,7 +28,7 @@ from benches import (
     write_between,
 )
 from checked.learned import letter_run
-from checked.reading import on_task, right_samples
+from checked.reading import on_task
 from free import first
 from free.arms import sft_name
 from free.table import draws
@@ -133,11 +133,10 @@ def in_readme(stored: dict) -> str:
     before = rates(of(stored, TASKS[0], USUAL, STEPS)[0]["before"])["greedy"]
     free = dict(eight=draws("8 examples", "{:.0%}"), sft=first.mean(sft_name(200), "greedy"))
     checked = read_stored(bench_checked.STORED)["rows"]
-    arms = dict(letter_few="3 examples", letter_eight="8 examples", letter_self="self-training", letter_grpo="GRPO")
+    arms = dict(letter_eight="8 examples", letter_grpo="GRPO")
     letter = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}
     lists = letter_run(checked, STEPS)
     letter |= {name: lists[name] for name in ("letter_correct", "letter_known")}
-    letter |= dict(letter_right=right_samples(checked, "letter"))
     text = filled("real_readme", rows=ROWS, first=before, **free, **letter, **span())
     return f"{README_BEGIN}\n{text}{README_END}"
 

@@ -10,7 +10,7 @@
 #
 # You need [lesson 03](03_grpo_lora.ipynb).
 #
-# Your time: 60–70 minutes with exercises. *Run All* takes about 2 to 3 minutes on a CPU, and 1.2 GB of memory.
+# Your time: 60–70 minutes with exercises. *Run All* takes about 2 minutes on a CPU, and 1.2 GB of memory.
 #
 # {{badges}}
 
