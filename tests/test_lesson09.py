@@ -112,6 +112,6 @@ def test_every_override_arrives(other_family):
 def test_the_lesson_has_the_figures_of_the_real_model(book):
     [told] = [cell.source for cell in book.cells if "#the-form-first-or-everything-at-once" in cell.source]
     ones, twos = zip(*stages.pairs(), strict=True)
-    ended = {f"{fmean(map(stages.greedy, runs)):.2f}" for runs in ([one["after"] for one in ones], twos)}
-    after_40 = [stages.share(runs, stages.ENDS[0]) for runs in (twos, ones)]
-    assert re.findall(r"0\.\d\d", told) == [*sorted(ended), *after_40]
+    all_ones = [*(stages.greedy(one["after"]) for one in ones), *stages.OTHERS, *map(stages.greedy, stages.of("GRPO"))]
+    ended = [fmean(map(stages.greedy, twos)), min(all_ones), max(all_ones)]
+    assert re.findall(r"0\.\d\d", told) == [f"{rate + 1e-9:.2f}" for rate in ended]  # 0.945 is 0.95

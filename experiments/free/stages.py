@@ -19,21 +19,23 @@ ENDS = (STEPS // 2 + WINDOW, 55, STEPS)  # of the windows; the first stage has n
 
 def section() -> str:
     """The section, from the cells that have ended."""
+    found = pairs()
     text = filled(
         "stages",
         first_stage=STEPS // 2,
         second_stage=STEPS - STEPS // 2,
         steps=STEPS,
-        checked_two=(STEPS - STEPS // 2) * PROMPTS_PER_STEP,
-        checked_one=STEPS * PROMPTS_PER_STEP,
+        format=" and ".join(sorted({two["format"] for _, two in found})) or NOT_YET,
         rows=ROWS,
         by_seed=by_seed(),
-        low=min(OTHERS),
-        high=max(OTHERS),
+        elsewhere=listed([*OTHERS, *map(greedy, of("GRPO")[:1])]),
         window=WINDOW,
         ends=" | ".join(f"step {end}" for end in ENDS),
         rules="|".join(["---"] * len(ENDS)),
         by_step=by_step(),
+        checked_two=(STEPS - STEPS // 2) * PROMPTS_PER_STEP,
+        checked_one=STEPS * PROMPTS_PER_STEP,
+        one_early=share([one for one, _ in found], STEPS // 2),
     )
     return f"\n{text}"
 
@@ -43,6 +45,12 @@ def pairs() -> list[tuple[dict, dict]]:
     usual = dict(task="orders", variant="as in `make real`", steps=STEPS)
     ones = {row["seed"]: row for row in read_stored(ONE_STAGE)["rows"] if usual.items() <= row.items()}
     return [(ones[two["seed"]], two) for two in of("form first, then GRPO")]
+
+
+def listed(rates: Sequence[float]) -> str:
+    """Rates in words, the lowest first."""
+    *low, high = (f"{rate:.3f}" for rate in sorted(rates))
+    return f"{', '.join(low)} and {high}"
 
 
 def by_seed() -> str:
