@@ -2,8 +2,8 @@
 # # 05 · A real model
 #
 # SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it gets
-# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Eight
-# examples did better than three, and imitating correct answers did at least as well as GRPO: sections 9 and 12.)
+# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Sections
+# 9 and 12 compare it with eight examples and with imitation.)
 #
 # **Guess first:** in the first steps of training, no sampled answer is correct. At which of the {{STEPS}} steps does the
 # first correct one appear?
@@ -276,9 +276,10 @@ print(HEADER)
 looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
-# A lower *temperature* makes sampling less random. Here, it gives more JSON: {{looks[1.0][0]:.0%}} of the samples contain an
-# object at 1, TRL's default, and {{looks[0.4][0]:.0%}} at 0.4. Yet {{looks[1.0][3]}} of 64 samples are correct at 1, and
-# {{looks[0.4][3]}} at 0.4. We train at 1; [which temperature trains best](../docs/settings.md#temperature) is open.
+# A lower *temperature* makes sampling less random. It gives more JSON: {{looks[1.0][0]:.0%}} of the samples contain an
+# object at 1, and {{looks[0.4][0]:.0%}} at 0.4. Yet {{looks[1.0][3]}} of 64 samples are correct at 1, and
+# {{looks[0.4][3]}} at 0.4. We train at 1, TRL's default, though fewer groups differ there:
+# [which temperature trains best](../docs/settings.md#temperature) is open.
 #
 # Lesson 03 loads its base model in 4 bits to save memory. What would that do to SmolLM2? (On a CPU without fast bf16, the next
 # cell does nothing.)
@@ -414,9 +415,8 @@ print(f"three examples, untrained: {sum(few_shot)} of {len(few_shot)} correct")
 
 # %% [markdown]
 # With three examples, the untrained model answers {{sum(few_shot)}} of {{len(few_shot)}} prompts correctly, and without them
-# {{sum(before["greedy"])}}. The examples teach more than the form, such as that the item is `whistles`, not `12 whistles`: a
-# decoder that forces the right keys, without examples, gets [0.02 on 400
-# prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). But somebody has to write the examples, and every
+# {{sum(before["greedy"])}}. The examples teach more than the form (write `whistles`, not `12 whistles`):
+# forcing the right keys, without examples, scores [0.02 on 400 prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free). But somebody has to write the examples, and every
 # prompt becomes about five times as long.
 #
 # **Compare every gain from training with what a few examples in the prompt already give.**
@@ -558,8 +558,8 @@ hard[-1]["content"] = f"{task}\n\n{sentence}"
 print(answer)
 
 # %% [markdown]
-# Nora from Milan ordered `forks`. The policy wrote `{{first_object(answer).get("item")}}` and
-# `{{first_object(answer).get("city")}}`. If your data contain such words, check how often the model gets them wrong. (One
+# Nora from Milan ordered `forks`. The policy wrote `{{first_object(answer).get("item")}}` as the item and
+# `{{first_object(answer).get("city")}}` as the city. If your data contain such words, check how often the model gets them wrong. (One
 # answer does not show that the split is the reason.)
 #
 # **Read what the policy writes. A reward measures only what you thought to check.**
@@ -588,22 +588,22 @@ for kind in ("known sentence", "new sentence"):
     print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# Most of the gain was free. Greedily, training raised the correct answers from {{sum(before["greedy"])}} to
+# Most of the gain needs no training. GRPO raised the correct greedy answers from {{sum(before["greedy"])}} to
 # {{sum(after["greedy"])}} of 200, but three examples already give the untrained model {{sum(few_shot)}}. Training adds
-# {{over_examples.estimate.signed()}} to that. It adds less to [eight
-# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free): two draws of them got 0.70 and 0.81 of 400 prompts
-# right, and our lowest run 0.80.
+# {{over_examples.estimate.signed()}} to that. [Eight
+# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) come closer: two draws of them score 0.70 and 0.81 on
+# 400 prompts, and our lowest run of GRPO 0.80.
 #
 # Without examples, the skill is new: pass@8 rose, so the trained model finds answers that eight tries did not find before.
-# We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). If only sampled and greedy accuracy rise,
-# the model is correct more often, but is not shown to find more (*sharpening*; [all five
-# cases](../docs/results.md#a-real-model-on-a-cpu)). With three or eight examples, eight tries of the untrained model already
-# find a correct answer for [0.55 or 0.71 of the prompts](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+# We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). With three or eight examples,
+# the untrained model already has a pass@8 of [0.55 or 0.71](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 #
 # The intervals cover other prompts, not other seeds. Six of our runs ended between 80% and 95%.
 #
 # <details><summary>What this does not show</summary>
 #
+# - If only sampled and greedy accuracy rise, the model is correct more often, but is not shown to find more (*sharpening*;
+#   [all five cases](../docs/results.md#a-real-model-on-a-cpu)).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
 #   seed](../docs/results.md#a-real-model-on-a-cpu)), and all three measures rose. But of the answers that describe one

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09 · Train in stages
 #
-# Our first training run pays for the format and nothing for a correct number. Yet answers with both right rise from
+# Our first training run pays for the format, not for a correct number. Yet correct answers in the format rise from
 # {{before.accuracy.hits}} to {{formed.accuracy.hits}} of {{formed.n}}. A second *stage* continues this run and pays for
 # both.
 #
@@ -58,7 +58,7 @@ from trl import GRPOConfig, GRPOTrainer
 # **Add a stage only if the reward that you want gives no signal yet.**
 
 # %% [markdown]
-# Our task is that of lesson 03: two-digit additions, answered as `<reasoning>…</reasoning><answer>…</answer>`. The plan
+# The task is that of lesson 03: two-digit additions, answered as `<reasoning>…</reasoning><answer>…</answer>`. The plan
 # is to pay first for the format, then for both. With a weight of 0, TRL logs a reward but does not train on it.
 
 # %% tags=["nbval-check-output"]
@@ -186,7 +186,7 @@ tied = logged(first.state.log_history, "frac_reward_zero_std")
 print("tied groups, by step:", [round(share, 2) for share in tied])
 
 # %% [markdown]
-# The share rose from {{tied[0]:.2f}} to {{tied[-1]:.2f}}, so this stage is nearly done: tied groups teach nothing.
+# The share rose from {{tied[0]:.2f}} to {{tied[-1]:.2f}}. In the last step, most groups taught nothing.
 #
 # **End a stage when nearly all of its groups are tied.**
 
@@ -283,8 +283,7 @@ show_changes(changes, "Two stages minus one stage")
 # <details><summary>After you have guessed</summary>
 #
 # The rule predicted no gain, and none is shown. On average, the accuracy of two stages differs from that of one by
-# {{by_seed.difference.value:+.2f}}, and the interval contains 0. Both plans have nearly stopped improving by then; Exercise 2
-# stops earlier.
+# {{by_seed.difference.value:+.2f}}, and the interval contains 0. At the end, both plans barely improve; Exercise 2 stops earlier.
 # </details>
 
 # %% [markdown]
@@ -297,13 +296,13 @@ show_changes(changes, "Two stages minus one stage")
 # </details>
 
 # %% [markdown]
-# What if no answer is correct at first? That is so with [lesson 05's real model](05_real_model.ipynb). One run paid for the keys
-# and the JSON form in 35 steps, then for everything in 35. Others paid for everything in all 70. **Guess also:** which plan ends ahead?
+# What if no answer is correct at first, as with [lesson 05's real model](05_real_model.ipynb)? One run paid for the keys and the
+# JSON form in the first 35 of 70 steps, then for everything. Others always paid for everything. **Guess also:** which plan ends ahead?
 #
 # <details><summary>After you have guessed</summary>
 #
 # No winner is shown. Two stages solve 0.89 of 400 held-out orders (one seed), and one stage 0.80 to 0.95, depending on the
-# processor. But the first of two stages reads no gold values. ([All figures, and what we did not
+# processor. But the first stage needs no gold values. ([All figures, and what we did not
 # measure](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
 # </details>
 
@@ -464,8 +463,6 @@ print(check_exercise("Exercise 2", compared, RUN))
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: count the steps in a row, and start again at 0 after a step below 0.9.
-#
-# Exercise 2: if you predicted otherwise, what did each stage pay for?
 #
 # Exercise 2, swapped: our run got worse, with 182 of 200 correct answers instead of 191. This is only just beyond chance, so
 # yours may show no change. The last stage pays a wrong sum as much as a correct one, so it corrects no

@@ -175,7 +175,7 @@ show(figure, f"Logs and their saved models. {'; '.join(ends)}")
 # %% [markdown]
 # ## 3. Test the suspects
 #
-# Keep the prompts and the counting of the stars. Change only the policy: evaluate the one that wrote the log's last batch.
+# Use the prompts and the scoring of the stars. Change only the policy: evaluate the one that wrote the log's last batch.
 # (The stale trainer can still restore it.) If prompts or counting explain the gap, it scores as low as the saved one.
 
 # %%
@@ -198,13 +198,13 @@ print(f"the policy that you save:    {results['stale'].accuracy.value:.2f}")
 #
 # Prompts and counting explain only the gap from {{writer.accuracy.value:.0%}} to the log's {{last["stale"]:.0%}}: the log
 # counts 64 completions to 8 training prompts, and also accepts a correct answer without the reasoning tags.
-#
-# In the stale run, the policy of {{DELAY}} steps ago samples, and the newest one learns. This happens when sampling and
-# training run at the same time. TRL's asynchronous trainer allows 4 steps by default (`AsyncGRPOConfig(max_staleness=4)`).
-# It needs vLLM and a GPU, so we simulate the delay.
 # </details>
 
 # %% [markdown]
+# In the stale run, the policy of {{DELAY}} steps ago samples, and the newest one learns. This happens when sampling and
+# training run at the same time. TRL's asynchronous trainer allows 4 steps by default (`AsyncGRPOConfig(max_staleness=4)`).
+# It needs vLLM and a GPU, so we simulate the delay.
+#
 # **The log describes the policy that sampled, not the one that you save.**
 
 # %% [markdown]
@@ -325,8 +325,8 @@ print("\n".join(most))
 show(figure, f"Clipped tokens by step: {', '.join(most)}")
 
 # %% [markdown]
-# In the fresh run, `clip_ratio` is 0 because no ratio can leave 1. It is also 0 in the run that collapsed, because nobody
-# measured its ratios. Only the run with true ratios reports clipping.
+# In the fresh run, `clip_ratio` is 0 because no ratio can leave 1. It is also 0 in the run that collapsed, because TRL
+# took each ratio as 1. Only the run with true ratios reports clipping.
 #
 # **A `clip_ratio` of 0 means that training is on-policy, or that the trainer assumes it is.**
 
@@ -368,7 +368,7 @@ show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# Small changes of tokens add up to a large change of the completion: {{near:.0%}} of the tokens have a ratio between 0.8 and
+# Small changes in the tokens' ratios multiply over a completion: {{near:.0%}} of the tokens have a ratio between 0.8 and
 # 1.2, but only {{near_whole:.0%}} of the completions do. Our completions have about 20 tokens; a thinking model writes
 # thousands.
 # </details>
@@ -433,8 +433,8 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # The one with old weights: without a correction, five of six delayed runs ended below the untrained model. We found no harm
 # from the higher temperature or the 4-bit weights.
 #
-# With the ratio, all six delayed runs learned, and `delta` added nothing. At a delay of 8, `sequence_mask` was better than the
-# ratio ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was worse.
+# With the ratio, all six delayed runs learned; no gain from `delta` is shown. At a delay of 8, `sequence_mask` beat the
+# ratio ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was below it with each seed.
 # </details>
 
 # %% [markdown]
@@ -620,8 +620,8 @@ print(check_exercise("Exercise 2", can_clip, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: train, evaluate, and compare with your prediction. Then try delays of 2 and 3, or a lower learning rate: where
-# does the collapse begin?
+# Exercise 1: in our run, a delay of one step did no harm. Then try delays of 2 and 3, or a lower learning rate: where does the
+# collapse begin?
 # </details>
 
 

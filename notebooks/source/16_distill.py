@@ -177,7 +177,7 @@ for name, right in taught.items():
 #
 # Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the
 # next token. The *reverse KL* averages the difference of the log-probabilities, student minus teacher, over all possible tokens
-# $x$. The student's probabilities $s(x)$ are the weights of this average; $t(x)$ are the teacher's:
+# $x$. The student's probabilities $s(x)$ are the weights of this average; the teacher's are $t(x)$:
 #
 # $$\mathrm{KL}(s \,\|\, t) = \sum_x s(x) \log \frac{s(x)}{t(x)}$$
 #
@@ -260,7 +260,7 @@ students = {
 # %% [markdown]
 # ## 6. Copy the correct answers of the weak teacher
 #
-# Let the weak teacher write as many answers as each other student samples. Keep those that a program finds correct, and
+# Let the weak teacher write as many answers as each rival samples. Keep those that a program finds correct, and
 # train on them with SFT. This is called *rejection sampling fine-tuning*.
 
 # %%
@@ -326,7 +326,8 @@ students[FILTERED] = imitate(correct, FILTERED)
 # %% [markdown]
 # ## 7. Compare your students
 #
-# Look at your first guess again. **Guess also:** which of the four students will learn fastest?
+# Under half of the teacher's answers passed, so SFT saw each of them two or three times. Look at your first guess again.
+# **Guess also:** which of the four students will learn fastest?
 
 # %%
 from grpo_utils.plots import COLORS, show
@@ -398,7 +399,7 @@ show_changes(changes, "Students minus their weak teacher")
 # The second student (*filtered SFT*) ends above its teacher, at {{sum(last[FILTERED]) / 200:.2f}} compared with
 # {{sum(taught["weak"]) / 200:.2f}}, and GRPO at {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an
 # early state of the same run.) The student distilled from this teacher ends at
-# {{sum(last["distilled, weak teacher"]) / 200:.2f}} ({{changes["distilled"].verdict}}): it has nothing else to learn from.
+# {{sum(last["distilled, weak teacher"]) / 200:.2f}} ({{changes["distilled"].verdict}}), because it learns only from that teacher.
 # Filtered SFT learned from the teacher's texts and from the check; exercise 2 asks which of the two it needed.
 #
 # The student of the good teacher was fastest, ahead of GRPO: {{rates["distilled, good teacher"][2]:.2f}} compared with
@@ -424,8 +425,7 @@ for name, policy in asked_greedily.items():
 # %% [markdown]
 # Greedy decoding alone takes the weak teacher from {{sum(taught["weak"]) / 200:.2f}} to {{greedy["weak teacher"]:.2f}}.
 # Decoded greedily, its distilled student reaches {{greedy["distilled, weak teacher"]:.2f}}, and filtered SFT
-# {{greedy[FILTERED]:.2f}}. So most of the mistakes that distillation seems to copy come from sampling the teacher, not from
-# what it knows.
+# {{greedy[FILTERED]:.2f}}. So most of the teacher's mistakes come from sampling, not from what it knows.
 #
 # **Distillation copies how the teacher samples, mistakes included. If you check the answers, you can drop the wrong ones.**
 
@@ -491,12 +491,12 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 # - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
 #   student's own base after GRPO, so both write alike.
 # - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
-# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two rise, but stay below
-#   a student that names one of the numbers at random. So they are not shown to compare the numbers.
+# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two rise. Sampled,
+#   both stay below a random guess, so they are not shown to compare the numbers.
 # </details>
 #
-# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. To pass a
-# teacher, a student needs a check of the answers.**
+# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. Only
+# students with a check were shown to pass a teacher.**
 #
 # <details><summary>Evidence</summary>
 #
@@ -541,8 +541,8 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 
 # %% [markdown]
 # Trim only if `tokenizer.get_vocab()` is the same for both. Otherwise, use TRL's `GOLDTrainer`, or SFT on the teacher's
-# texts: neither needs a common vocabulary. The teacher also reads the student's prompt, so the chat template must be one
-# that it knows.
+# texts: neither needs a common vocabulary. The teacher also reads the student's prompt, so the chat template must suit both
+# models.
 
 # %% [markdown]
 # ## 10. Choose the tool
@@ -589,13 +589,13 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | another case | choose by the table of section 10 |
 # | report | samples of both models, steps, seconds, the difference from the teacher, and what the teacher cost |
 #
-# Distill if somebody has already paid for a good teacher. Reinforce if only the answers can be checked.
+# Distill if somebody has already paid for a good teacher. Reinforce if all you have is a check.
 
 # %% [markdown]
 # ## 12. Exercises
 #
 # **Exercise 1: change, predict, run, compare.** Student A gives two tokens the probabilities (0.98, 0.02), and its teacher
-# gives them (0.5, 0.5). For student B, swap the two. Predict which student has the larger reverse KL. Then write
+# gives them (0.5, 0.5). For student B, swap the two pairs. Predict which student has the larger reverse KL. Then write
 # `reverse_kl(student, teacher)` for two lists of probabilities, all above 0 (section 4; use `math.log`), call it for both,
 # and compare.
 
