@@ -73,17 +73,21 @@ def test_grpo_names_the_first_number_and_more_sft_compares(printed):
 
 def test_the_bars_show_that_more_sft_beats_grpo_and_that_grpo_wins_with_wrong_worked_answers(book):
     results, flawed = (alt for alt in alt_texts(book) if alt.startswith("How each policy answers"))
-    sft, grpo, more = (float(share) for share in re.findall(r"(?:SFT|GRPO): correct (\d\.\d\d)", results))
-    assert "base: correct 0.00" in results and sft < grpo < more
-    sft, grpo, more = (float(share) for share in re.findall(r"(?:SFT|GRPO): correct (\d\.\d\d)", flawed))
+    sft, grpo, more = (float(share) for share in re.findall(r"(?:SFT|GRPO), correct (\d\.\d\d)", results))
+    assert "base, correct 0.00" in results and sft < grpo < more
+    sft, grpo, more = (float(share) for share in re.findall(r"(?:SFT|GRPO), correct (\d\.\d\d)", flawed))
     assert sft < more < grpo
 
 
 def test_the_bars_of_grpo_change_their_color_with_the_order(book):
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("Which number each policy names")]
-    shares = re.findall(r"is (first|second), ([^:]+): the larger (\S+), the smaller (\S+), neither", alt)
-    larger = {(order, name): float(share) for order, name, share, _ in shares}
-    smaller = {(order, name): float(share) for order, name, _, share in shares}
+    _, *parts = re.split(r"the larger number is (first|second): ", alt)
+    shares = {
+        (order, name): (float(larger), float(smaller))
+        for order, part in zip(parts[::2], parts[1::2], strict=True)
+        for name, larger, smaller in re.findall(r"(\w[\w ]+), the larger (\S+), the smaller (\S+), neither", part)
+    }
+    larger, smaller = ({key: pair[place] for key, pair in shares.items()} for place in (0, 1))
     assert larger["first", "GRPO"] > 0.8 > 0.1 > larger["second", "GRPO"] and smaller["second", "GRPO"] > 0.6
     assert min(larger[order, "more SFT"] for order in ("first", "second")) > 0.5
 
