@@ -245,8 +245,16 @@ policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# GRPO learns only from what the policy samples, so look at samples first. (Exercise 1 shows eight.) The next cell samples 16
-# groups of 4. It prints the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share
+# GRPO learns only from what the policy samples, so look at samples first. Sarah ordered 7 windows; the untrained model wrote
+# (shortened; Exercise 1 shows eight):
+#
+# ```
+# Lorem 17 104 Maisoto47 68 10.2 EUR, bella 050 caldo palma
+#
+# The order in JSON is: {"customer": {"item": {"name": "Sarah", "quantity": 7,
+# ```
+#
+# The next cell samples 16 groups of 4. It prints the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share
 # of correct fields, the number of correct samples, and the number of groups whose samples differ in correct fields.
 
 # %%
@@ -592,9 +600,9 @@ for kind in ("known sentence", "new sentence"):
 # {{sum(after["greedy"])}} of 200, but three examples already give the untrained model {{sum(few_shot)}}. Training adds
 # {{over_examples.estimate.signed()}} to that. [Eight
 # examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) come closer: two draws of them score 0.70 and 0.81 on
-# 400 prompts, and our lowest run of GRPO 0.80.
+# 400 prompts, and our lowest GRPO run 0.80.
 #
-# Without examples, the skill is new: pass@8 rose, so the trained model finds answers that eight tries did not find before.
+# Without examples, pass@8 rose, so the trained model finds answers that eight tries did not find before.
 # We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). With three or eight examples,
 # the untrained model already has a pass@8 of [0.55 or 0.71](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 #
@@ -602,7 +610,7 @@ for kind in ("known sentence", "new sentence"):
 #
 # <details><summary>What this does not show</summary>
 #
-# - If only sampled and greedy accuracy rise, the model is correct more often, but is not shown to find more (*sharpening*;
+# - If only sampled and greedy accuracy rise, the model is correct more often, but shows nothing new (*sharpening*;
 #   [all five cases](../docs/results.md#a-real-model-on-a-cpu)).
 # - Eight tries are few. A model that is correct in one of a thousand tries looks like one that is never correct.
 # - Form can look like skill. We also trained this model to say which of two people is older ([*older*, one
@@ -614,7 +622,7 @@ for kind in ("known sentence", "new sentence"):
 # correctly, and of {{len(chosen)}} with new patterns, {{hits["new sentence"]}}. Chance alone can make such a difference
 # (Fisher's exact test, p = 0.25).
 #
-# If nearly all prompts change in the same way, the printed interval reaches too high. For pass@8, 47 of 50, the Wilson
+# If nearly all prompts change alike, the printed interval reaches too high. For pass@8, 47 of 50, the Wilson
 # interval of the new rate is 0.84 to 0.98.
 # </details>
 
@@ -700,7 +708,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
 # - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that training works, not how
 #   reliably.
-# - Do not expect reasoning. This model reads five facts in generated sentences and writes them down.
+# - Do not expect reasoning. This model copies five facts from generated sentences.
 # - Qwen may already solve the task: check its tokens as in section 2, and run `pilot` first. The template structured_output
 #   has [the same steps for a GPU](../docs/gpu.md#lesson-05s-task-with-qwen).
 

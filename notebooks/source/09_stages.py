@@ -282,8 +282,8 @@ show_changes(changes, "Two stages minus one stage")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# The rule predicted no gain, and none is shown. On average, the accuracy of two stages differs from that of one by
-# {{by_seed.difference.value:+.2f}}, and the interval contains 0. At the end, both plans barely improve; Exercise 2 stops earlier.
+# The rule predicted no gain, and we found none. On average, the accuracy of two stages minus that of one is
+# {{by_seed.difference.value:+.2f}}, and the interval contains 0. By the end, both have leveled off; Exercise 2 stops earlier.
 # </details>
 
 # %% [markdown]
@@ -297,11 +297,11 @@ show_changes(changes, "Two stages minus one stage")
 
 # %% [markdown]
 # What if no answer is correct at first, as with [lesson 05's real model](05_real_model.ipynb)? One run paid for the keys and the
-# JSON form in the first 35 of 70 steps, then for everything. Others always paid for everything. **Guess also:** which plan ends ahead?
+# JSON form in the first 35 of 70 steps, then for everything. Others always paid for everything. **Also guess:** which plan ends ahead?
 #
 # <details><summary>After you have guessed</summary>
 #
-# No winner is shown. Two stages solve 0.89 of 400 held-out orders (one seed), and one stage 0.80 to 0.95, depending on the
+# Neither is clearly ahead. Two stages solve 0.89 of 400 held-out orders (one seed), and one stage 0.80 to 0.95, depending on the
 # processor. But the first stage needs no gold values. ([All figures, and what we did not
 # measure](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
 # </details>
@@ -317,7 +317,7 @@ show_changes(changes, "Two stages minus one stage")
 # | long completions take most of the time | short completions | raise `max_completion_length`, as DeepScaleR did: 8K, 16K, 24K tokens |
 #
 # If no row describes your task, start with one stage that pays for everything. (We have measured only the first row, in
-# [lesson 10](10_sft_then_grpo.ipynb), and in one run a case near the second, above.)
+# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, in one run above.)
 
 # %% [markdown]
 # ## 6. Run your plan on a GPU
@@ -469,7 +469,7 @@ print(check_exercise("Exercise 2", compared, RUN))
 # mistakes. Keep the earlier rewards in every later stage.
 #
 # Exercise 2, stopped early: in our run, two stages are ahead, because more of their answers have the format. After 20 steps,
-# no lead is shown. So compare plans at the length that you will train.
+# we find no lead. So compare plans at the length that you will train.
 # </details>
 
 

@@ -176,7 +176,7 @@ for name, right in taught.items():
 # ## 4. Read what a teacher says about a token
 #
 # Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the
-# next token. The *reverse KL* averages the difference of the log-probabilities, student minus teacher, over all possible tokens
+# next token. The *reverse KL* averages the difference in log-probabilities, student minus teacher, over all possible tokens
 # $x$. The student's probabilities $s(x)$ are the weights of this average; the teacher's are $t(x)$:
 #
 # $$\mathrm{KL}(s \,\|\, t) = \sum_x s(x) \log \frac{s(x)}{t(x)}$$
@@ -327,7 +327,7 @@ students[FILTERED] = imitate(correct, FILTERED)
 # ## 7. Compare your students
 #
 # Under half of the teacher's answers passed, so SFT saw each of them two or three times. Look at your first guess again.
-# **Guess also:** which of the four students will learn fastest?
+# **Also guess:** which of the four students will learn fastest?
 
 # %%
 from grpo_utils.plots import COLORS, show
@@ -373,7 +373,7 @@ for name, right in last.items():
 
 # %% [markdown]
 # Every run has {{count:,}} samples, from the student or from the teacher, and takes {{min(costs.values()):.0f}} to
-# {{max(costs.values()):.0f}} CPU seconds. The cost of training the teacher is not included: distill only if you already have one.
+# {{max(costs.values()):.0f}} CPU seconds. The times exclude training the teacher, so distill only if you already have one.
 #
 # Now compare each student of the weak teacher with this teacher, prompt by prompt:
 
@@ -432,9 +432,9 @@ for name, policy in asked_greedily.items():
 # %% [markdown]
 # ## 8. Compare the methods over seeds
 #
-# One seed can mislead, so we trained the tiny model with each method in three cases: addition with a *good teacher*, addition
+# One seed can mislead, so we trained the tiny model with GRPO, distillation and SFT in three cases: addition with a *good teacher*, addition
 # with a *weak teacher*, and a *new task*, "Which is larger, 512 or 387?", which the student never solves. *Filtered SFT* copies
-# only the correct answers of the weak teacher. (These weak teachers are better than yours: they get 0.69 right on average.)
+# only the correct answers of the weak teacher. (These weak teachers are better than yours: their mean accuracy is 0.69.)
 #
 # Which method will be best in each case? Write down three guesses. The next cell stores the mean accuracies after 5, 10, 20
 # and 30 steps of 64 sequences, over four seeds (three for the new task).
@@ -488,15 +488,15 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 # %% [markdown]
 # <details><summary>After you have guessed</summary>
 #
-# - *Good teacher:* distillation is ahead early, and in the end all are near the teacher. It is an easy case: the teacher is the
+# - *Good teacher:* distillation leads early, but all end near the teacher. It is an easy case: the teacher is the
 #   student's own base after GRPO, so both write alike.
 # - *Weak teacher:* distillation and SFT end near the teacher. Filtered SFT and GRPO surpass it.
-# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. The other two rise. Sampled,
-#   both stay below a random guess, so they are not shown to compare the numbers.
+# - *New task:* GRPO learns nothing, because no answer is ever correct and all groups tie. Distillation and SFT rise. Sampled,
+#   both stay below a random guess, so we cannot say that they compare the numbers.
 # </details>
 #
 # **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. Only
-# students with a check were shown to pass a teacher.**
+# students with a check beat their teacher's samples.**
 #
 # <details><summary>Evidence</summary>
 #
