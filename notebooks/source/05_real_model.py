@@ -254,8 +254,9 @@ policy.print_trainable_parameters()
 # The order in JSON is: {"customer": {"item": {"name": "Sarah", "quantity": 7,
 # ```
 #
-# The next cell samples 16 groups of 4. It prints the share of samples with a JSON object (`object`) and with nothing else (`alone`), the mean share
-# of correct fields, the number of correct samples, and the number of groups whose samples differ in correct fields.
+# The next cell samples 16 groups of 4. It prints the shares of samples with an object (`object`) and with only an object
+# (`alone`), the mean share of correct fields, the number of correct samples, and the number of groups whose samples differ
+# in correct fields.
 
 # %%
 from grpo_utils import generate_samples

@@ -326,7 +326,7 @@ students[FILTERED] = imitate(correct, FILTERED)
 # %% [markdown]
 # ## 7. Compare your students
 #
-# Under half of the teacher's answers passed, so SFT saw each of them two or three times. Look at your first guess again.
+# Under half of the teacher's answers passed, so SFT saw each of those two or three times. Look at your first guess again.
 # **Also guess:** which of the four students will learn fastest?
 
 # %%
@@ -397,7 +397,7 @@ show_changes(changes, "Students minus their weak teacher")
 # <details><summary>After you have guessed</summary>
 #
 # The second student (*filtered SFT*) ends above its teacher, at {{sum(last[FILTERED]) / 200:.2f}} compared with
-# {{sum(taught["weak"]) / 200:.2f}}, and GRPO at {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an
+# {{sum(taught["weak"]) / 200:.2f}}; GRPO ends at {{sum(last["GRPO"]) / 200:.2f}}. (GRPO is no surprise: this teacher is an
 # early state of the same run.) The student distilled from this teacher ends at
 # {{sum(last["distilled, weak teacher"]) / 200:.2f}} ({{changes["distilled"].verdict}}), because it learns only from that teacher.
 # Filtered SFT learned from the teacher's texts and from the check; exercise 2 asks which of the two it needed.
@@ -495,8 +495,8 @@ show(figure, f"Mean accuracy after 30 steps: {'; '.join(ends)}")
 #   both stay below a random guess, so we cannot say that they compare the numbers.
 # </details>
 #
-# **With a good teacher, distillation was ahead of GRPO after ten steps, and about level after twenty. Only
-# students with a check beat their teacher's samples.**
+# **With a good teacher, distillation led GRPO after ten steps, and was about level after twenty. Only
+# students with a check beat a weak teacher's samples.**
 #
 # <details><summary>Evidence</summary>
 #
