@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import NOT_YET, ROOT, filled, read_stored
+from benches import NOT_YET, filled, read_stored
 
 from grpo_utils.real.measuring import ROWS
 
 from .table import difference, of
 from .training import PROMPTS_PER_STEP, STEPS
-from .whole_runs import OTHERS
+from .whole_runs import OTHERS, STORED
 
-ONE_STAGE = ROOT / "experiments" / "bench_real.json"  # three runs of `make real`, measured on the same prompts
 TITLE = "The form first, or everything at once"
 WINDOW = 5  # steps
 ENDS = (STEPS // 2 + WINDOW, 55, STEPS)  # of the windows; the first stage has no reward that counts correct samples
@@ -43,7 +42,7 @@ def section() -> str:
 def pairs() -> list[tuple[dict, dict]]:
     """The run in one stage and the run in two, of each seed whose two-stage run has ended."""
     usual = dict(task="orders", variant="as in `make real`", steps=STEPS)
-    ones = {row["seed"]: row for row in read_stored(ONE_STAGE)["rows"] if usual.items() <= row.items()}
+    ones = {row["seed"]: row for row in read_stored(STORED)["rows"] if usual.items() <= row.items()}
     return [(ones[two["seed"]], two) for two in of("form first, then GRPO")]
 
 

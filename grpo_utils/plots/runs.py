@@ -41,6 +41,8 @@ def path_of(values: Sequence[float]) -> str:
     '0.22 to 0.00 (highest 0.92 at step 3)'
     """
     known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return "no value"
     first, last, far = known[0], known[-1], (max(known) - min(known)) / 5
     text = f"{first:.2f} to {last:.2f}"
     for name, value in (("highest", max(known)), ("lowest", min(known))):
