@@ -27,7 +27,6 @@ from benches import (
     train_missing,
     write_between,
 )
-from checked.learned import letter_run
 from checked.reading import on_task
 from free import first
 from free.arms import sft_name
@@ -132,11 +131,10 @@ def in_readme(stored: dict) -> str:
     """What the README says that `make real` reached, next to what is free."""
     before = rates(of(stored, TASKS[0], USUAL, STEPS)[0]["before"])["greedy"]
     free = dict(eight=draws("8 examples", "{:.0%}"), sft=first.mean(sft_name(200), "greedy"))
+    free |= dict(sft_seeds=first.seeds(sft_name(200))) | first.by_rule()
     checked = read_stored(bench_checked.STORED)["rows"]
     arms = dict(letter_eight="8 examples", letter_grpo="GRPO")
     letter = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}
-    lists = letter_run(checked, STEPS)
-    letter |= {name: lists[name] for name in ("letter_correct", "letter_known")}
     text = filled("real_readme", rows=ROWS, first=before, **free, **letter, **span())
     return f"{README_BEGIN}\n{text}{README_END}"
 

@@ -8,7 +8,7 @@ import sys
 import bench_checked
 import bench_free
 import pytest
-from free import arms, cells, clock, first, measuring, stages, table, training
+from free import arms, cells, clock, first, measuring, rule, stages, table, training, whole_runs
 from free.arms import ARMS, CELLS, ONE_SEED, ROWS_WITH_EXAMPLES, SEEDS
 from free.cells import Arm, Cell, finished
 from free.measuring import Answerer, in_parts, judged, parts_right
@@ -326,14 +326,37 @@ def test_a_page_without_cells_says_what_is_missing(empty):
 
 
 def test_the_page_has_the_mean_of_the_seeds_and_paired_tests(empty):
-    for seed, greedy in ((0, "0110" * 100), (1, "1111" * 100)):
-        store(Cell("3 examples", seed), greedy)
-    store(Cell("GRPO", 0), "1110" * 100, making_time=dict(wall=600.0, processor=300.0, starts=2, alone=True))
+    for seed, greedy in ((0, "0110" * 100), (1, "1110" * 100)):
+        store(Cell("8 examples", seed), greedy)
+        store(Cell("SFT on 50 answers", seed), "1" * 400, format="bfloat16")
     text = table.section()
-    (row,) = re.findall(r"^\| untrained, 3 examples in the prompt \| (.*) \|$", text, re.MULTILINE)
-    assert row == "2 | 0.750 (0.705 to 0.790) | 0.750 | 0.750 | 0.500 | 0.500 | 3 | 1,560 | 87 | 3"
-    assert re.search(r"^- GRPO, compared with 3 examples: seed 0: \+0.250 .*: higher$", text, re.MULTILINE)
-    assert re.search(r"^\| GRPO as in `make real` \| 1 \|.*\| 5 \|$", text, re.MULTILINE)
+    (row,) = re.findall(r"^\| untrained, 8 examples in the prompt \| (.*) \|$", text, re.MULTILINE)
+    mean, _, rest = row.partition(" (0.000 to 1.000) | ")  # two seeds that differ by 0.25 say next to nothing
+    assert (mean, rest) == ("0.625", "0.500, 0.750 | 0.750 | 0.500 | 0.500 | 0.500 | 3 | 1,560 | 87 | 3 in float32")
+    assert re.search(r"^\| SFT on 50 gold .* \| 1.000 \(.*\| 3 \|$", text, re.MULTILINE)
+
+
+def test_grpo_has_the_runs_of_make_real_for_the_seeds_without_a_cell(empty):
+    assert [each["seed"] for each in whole_runs.runs("GRPO")] == [0, 1, 2]
+    store(Cell("GRPO", 1), "1" * 400)
+    store(Cell("8 examples", 1), "0" * 400)
+    (line,) = re.findall(r"^- GRPO, compared with 8 examples: (.*)$", table.tests(), re.MULTILINE)
+    assert re.fullmatch(r"seed 1: \+1\.000 .*: higher", line)
+
+
+def test_a_comparison_of_several_seeds_has_their_mean(empty):
+    for seed in SEEDS:
+        store(Cell("8 examples", seed), "0" * 400)
+        store(Cell("3 examples", seed), "1000" * 100)
+    (line,) = re.findall(r"^- 8 examples, compared with 3 examples: (.*)$", table.tests(), re.MULTILINE)
+    assert line.count("seed ") == 3 and "mean over the seeds: -0.250 (" in line
+
+
+def test_the_rule_without_a_model_reads_all_sentences_that_it_was_written_for():
+    assert all(rule.right(100, "train")) and all(rule.right(100, "dev"))
+    known, new = (rule.right(100)[start::2] for start in (0, 1))
+    assert all(known) and not all(new)
+    assert rule.answer("Hello.") == ""
 
 
 def test_the_committed_page_is_written_from_the_committed_cells():
@@ -358,6 +381,8 @@ def test_stages_are_compared_with_the_run_of_make_real_that_has_their_seed(empty
     assert one["seed"] == two["seed"] == 1
     assert stages.by_step().endswith("| two stages | 0.00 | 0.00 | 0.50 |")
     assert re.match(r"- seed 1: one stage 0\.\d+, two stages 1\.000; difference \+.*: higher$", stages.by_seed())
+    store(Cell("form first, then GRPO", 2), "1" * 400, curves=dict(correct=correct))
+    assert re.search(r"^- mean over the seeds: .*\+0\.08", stages.by_seed(), re.MULTILINE)
 
 
 def test_stored_cells_have_what_the_page_needs():

@@ -160,3 +160,9 @@ def in_order() -> list[Cell]:
 
 
 CELLS = in_order()
+
+
+def of(arm: str) -> list[dict]:
+    """What the finished cells of an arm stored, by seed."""
+    found = (finished(Cell(arm, seed)) for seed in SEEDS)
+    return [each for each in found if each]

@@ -9,12 +9,14 @@ from checked.learned import cities, followed, letter_run, query_without_a_model,
 from checked.reading import minutes_on_task, on_task, percent, right_samples
 from checked.tasks import HELD_OUT
 
-from grpo_utils.real.measuring import rates
+from grpo_utils.real.measuring import ROWS, rates
 
-from .arms import CAREFUL, FEW, sft_name
-from .table import minutes, of
+from . import rule
+from .arms import CAREFUL, FEW, RATE_AT, of, sft_name
+from .cells import Cell, finished
+from .table import draws, minutes
 from .training import STEPS
-from .whole_runs import span
+from .whole_runs import runs, span
 
 TITLE = "In this order"
 SHOWN = {
@@ -24,11 +26,13 @@ SHOWN = {
     "instruction": CAREFUL,
     "schema_0": "JSON schema, 0 examples",
     "schema_3": "JSON schema, 3 examples",
+    "self_training": "self-training",
     "sft_50": sft_name(50),
     "sft_200": sft_name(200),
     "grpo": "GRPO",
 }
 EARLY = 60  # steps, of the 70 of GRPO on *letter*
+USUAL_RATE = "2e-4"  # of SFT; that of GRPO
 CHECKED = dict(few="3 examples", eight="8 examples", self="self-training", grpo="GRPO")
 
 
@@ -43,6 +47,10 @@ def section(checked: Sequence[dict]) -> str:
         minutes_50=minutes(of(sft_name(50))),
         minutes_200=minutes(of(sft_name(200))),
         minutes_grpo=minutes(of("GRPO")),
+        minutes_self=minutes(of("self-training")),
+        draws_8=draws("8 examples", "{:.0%}"),
+        dev_usual=of_development_rows(USUAL_RATE),
+        **by_rule(),
         sampled_8=shown("8 examples", "sampled"),
         sampled_200=shown(sft_name(200), "sampled"),
         sampled_grpo=shown("GRPO", "sampled"),
@@ -87,12 +95,29 @@ def write(checked: Sequence[dict]) -> None:
 
 def mean(arm: str, rate: str) -> float:
     """The mean of a rate over the seeds of an arm that have ended."""
-    return fmean(rates(each)[rate] for each in of(arm))
+    return fmean(rates(each)[rate] for each in (runs(arm) if rate == "greedy" else of(arm)))
 
 
 def shown(arm: str, rate: str) -> str:
     """The mean of a rate in percent, if a seed has ended."""
     return percent(mean(arm, rate)) if of(arm) else NOT_YET
+
+
+def seeds(arm: str) -> str:
+    """The number of the seeds of an arm that have ended, in words."""
+    return {1: "one seed", 2: "two seeds", 3: "three seeds"}.get(len(of(arm)), NOT_YET)
+
+
+def by_rule() -> dict[str, str]:
+    """What needs no model answers of the known and of the new sentences, by name."""
+    right = rule.right(ROWS)
+    return dict(rule_known=percent(fmean(right[::2])), rule_new=percent(fmean(right[1::2])))
+
+
+def of_development_rows(rate: str) -> str:
+    """How many answers to development rows were correct after SFT at a learning rate."""
+    found = finished(Cell(sft_name(RATE_AT), choice=rate))
+    return f"{found['greedy'].count('1')} of {len(found['greedy'])}" if found else NOT_YET
 
 
 def tokens(arm: str) -> str:

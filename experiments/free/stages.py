@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import NOT_YET, filled, read_stored
+from benches import NOT_YET, difference_text, filled
 
+from grpo_utils.evaluation.statistics import paired_difference
 from grpo_utils.real.measuring import ROWS
 
-from .table import difference, of
+from .arms import of
+from .table import difference
 from .training import PROMPTS_PER_STEP, STEPS
-from .whole_runs import OTHERS, STORED
+from .whole_runs import OTHERS, of_make_real
 
 TITLE = "The form first, or everything at once"
 WINDOW = 5  # steps
@@ -41,8 +43,7 @@ def section() -> str:
 
 def pairs() -> list[tuple[dict, dict]]:
     """The run in one stage and the run in two, of each seed whose two-stage run has ended."""
-    usual = dict(task="orders", variant="as in `make real`", steps=STEPS)
-    ones = {row["seed"]: row for row in read_stored(STORED)["rows"] if usual.items() <= row.items()}
+    ones = {row["seed"]: row for row in of_make_real()}
     return [(ones[two["seed"]], two) for two in of("form first, then GRPO")]
 
 
@@ -53,12 +54,16 @@ def listed(rates: Sequence[float]) -> str:
 
 
 def by_seed() -> str:
-    """The greedy accuracy of both plans, and their paired difference, seed by seed."""
+    """The greedy accuracy of both plans, and their paired difference, seed by seed and over the seeds."""
+    found = pairs()
     lines = [
         f"- seed {two['seed']}: one stage {greedy(one['after']):.3f}, two stages {greedy(two):.3f}; "
         f"difference {difference(two, one['after'])}"
-        for one, two in pairs()
+        for one, two in found
     ]
+    if len(found) > 1:
+        ones, twos = [greedy(one["after"]) for one, _ in found], [greedy(two) for _, two in found]
+        lines.append(f"- mean over the seeds: {difference_text(paired_difference(twos, ones, ROWS))}")
     return "\n".join(lines) or f"- {NOT_YET}"
 
 

@@ -1,20 +1,33 @@
-"""The page of what is free: a row for each arm, and paired tests against two of them."""
+"""The page of what is free: a row for each arm, and paired tests of those that decide what to try."""
 
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import NOT_YET, filled, versions_text
+from benches import NOT_YET, difference_text, filled, versions_text
 from grpo_core.training.measuring import wilson_interval
 
 from grpo_utils import paired_change
+from grpo_utils.evaluation.statistics import paired_difference, t_interval
 from grpo_utils.real.measuring import ROWS, SAMPLES, TEMPERATURE, rates
 
-from .arms import ARMS, CAREFUL, CELLS, RATE_AT, RATES, SEEDS, sft_name
+from . import rule
+from .arms import ARMS, CAREFUL, CELLS, RATE_AT, RATES, of, sft_name
 from .cells import Cell, finished
 from .measuring import DEV_ROWS, SAMPLED_ROWS
 from .prompts import INSTRUCTIONS
+from .whole_runs import runs
 
-AGAINST = ("3 examples", "GRPO")
+#: What the paired tests compare: the first with the second.
+PAIRS = (
+    (sft_name(200), "GRPO"),
+    (sft_name(50), "GRPO"),
+    (sft_name(200), sft_name(50)),
+    ("GRPO", "8 examples"),
+    ("self-training", "8 examples"),
+    ("GRPO", "self-training"),
+    ("8 examples", "3 examples"),
+    ("JSON schema, 3 examples", "3 examples"),
+)
 WITHOUT_GRPO = (
     "**GRPO itself has not been run here yet**, so the table shows what is free, and not yet what GRPO adds.\n\n"
 )
@@ -31,7 +44,7 @@ def section() -> str:
         samples=SAMPLES,
         temperature=TEMPERATURE,
         dev_rows=DEV_ROWS,
-        table="\n".join(row(arm) for arm in ARMS if of(arm)),
+        table="\n".join([without_a_model(), *(row(arm) for arm in ARMS if of(arm))]),
         unmeasured="; ".join(ARMS[arm].what for arm in ARMS if not of(arm)) or "none",
         tests=tests() or f"- {NOT_YET}",
         instructions="\n".join(tried(CAREFUL, INSTRUCTIONS)),
@@ -39,21 +52,13 @@ def section() -> str:
         rate_at=RATE_AT,
         left=sum(finished(cell) is None for cell in CELLS),
         cells=len(CELLS),
-        draws_8=draws("8 examples"),
-        draws_3=draws(AGAINST[0]),
     )
     return f"\n{text}"
 
 
 def draws(arm: str, form: str = "{:.3f}") -> str:
     """The greedy accuracy of each seed of an arm that has ended."""
-    return " and ".join(form.format(rates(each)["greedy"]) for each in of(arm)) or NOT_YET
-
-
-def of(arm: str) -> list[dict]:
-    """What the finished cells of an arm stored, by seed."""
-    found = (finished(Cell(arm, seed)) for seed in SEEDS)
-    return [each for each in found if each]
+    return " and ".join(form.format(rates(each)["greedy"]) for each in runs(arm)) or NOT_YET
 
 
 def where() -> str:
@@ -67,20 +72,42 @@ def where() -> str:
     return f"{when}, {'; '.join(kinds)}, {versions_text(stored[-1]['versions'])}."
 
 
-def row(arm: str) -> str:
-    """An arm as a row of the table; each rate is the mean of the seeds.
+def without_a_model() -> str:
+    """The rule that needs no model, as a row of the table."""
+    right = rule.right(ROWS)
+    found = [with_wilson(fmean(right)), "", f"{fmean(right[::2]):.3f}", f"{fmean(right[1::2]):.3f}"]
+    return f"| {' | '.join(['no model, a few regular expressions', *found, *[''] * 3, '0', '0', ''])} |"
 
-    The interval of greedy accuracy is Wilson's for one seed's prompts, because all seeds have the same prompts.
-    """
-    stored = of(arm)
-    found = [rates(each) for each in stored]
-    mean = {name: fmean(each[name] for each in found) for name in found[0]}
-    low, high = wilson_interval(round(mean["greedy"] * ROWS), ROWS)
-    names = ("known sentences", "new sentences", "sampled", "pass@8")
-    cells = [f"{mean['greedy']:.3f} ({low:.3f} to {high:.3f})", *(f"{mean[name]:.3f}" for name in names)]
+
+def row(arm: str) -> str:
+    """An arm as a row of the table; each rate is the mean of the seeds that have it."""
+    stored, greedy = of(arm), [rates(each)["greedy"] for each in runs(arm)]
+    cells = [over_seeds(greedy), ", ".join(f"{rate:.3f}" for rate in greedy)]
+    for name in ("known sentences", "new sentences", "sampled", "pass@8"):
+        having = stored if name in ("sampled", "pass@8") else runs(arm)
+        cells.append(f"{fmean(rates(each)[name] for each in having):.3f}")
     cells += [count(stored, name) for name in ("imitated", "checked")]
     cells += [f"{fmean(each['prompt_tokens'] for each in stored):.0f}", minutes(stored)]
-    return f"| {' | '.join([ARMS[arm].what, str(len(stored)), *cells])} |"
+    return f"| {' | '.join([ARMS[arm].what, *cells])} |"
+
+
+def with_wilson(rate: float) -> str:
+    """A share of the held-out prompts with its 95% interval."""
+    low, high = wilson_interval(round(rate * ROWS), ROWS)
+    return f"{rate:.3f} ({low:.3f} to {high:.3f})"
+
+
+def over_seeds(shares: Sequence[float]) -> str:
+    """The mean of a share with its 95% interval: over the prompts for one seed, and over the seeds for several.
+
+    >>> over_seeds([0.7]), over_seeds([0.7, 0.72, 0.77])
+    ('0.700 (0.653 to 0.743)', '0.730 (0.640 to 0.820)')
+    """
+    if len(shares) == 1:
+        return with_wilson(*shares)
+    of_prompts = fmean(shares) * (1 - fmean(shares)) / (ROWS * len(shares))
+    mean, low, high = t_interval(shares, 1 / ROWS, of_prompts**0.5)
+    return f"{mean:.3f} ({max(low, 0):.3f} to {min(high, 1):.3f})"
 
 
 def count(stored: Sequence[dict], name: str) -> str:
@@ -89,21 +116,31 @@ def count(stored: Sequence[dict], name: str) -> str:
 
 
 def minutes(stored: Sequence[dict]) -> str:
-    """The mean minutes of one core before the measurement: processor time, which hardly depends on other work."""
-    return f"{fmean(each['making_time']['processor'] for each in stored) / 60:.0f}" if stored else NOT_YET
+    """The minutes of one core before the measurement, of the first seed.
+
+    It is processor time, which hardly depends on other work. In float32, it says so.
+    """
+    if not stored:
+        return NOT_YET
+    slow = " in float32" if stored[0]["format"] == "float32" else ""
+    return f"{stored[0]['making_time']['processor'] / 60:.0f}{slow}"
 
 
 def tests() -> str:
-    """How the greedy accuracy of each arm differs from that of two others on the same prompts, seed by seed."""
-    lines = []
-    for other in AGAINST:
-        theirs = {each["seed"]: each for each in of(other)}
-        for arm in ARMS:
-            told = arm == other or (arm in AGAINST and AGAINST.index(arm) < AGAINST.index(other))
-            pairs = [(each, theirs[each["seed"]]) for each in of(arm) if each["seed"] in theirs and not told]
-            changes = "; ".join(f"seed {ours['seed']}: {difference(ours, base)}" for ours, base in pairs)
-            lines += [f"- {arm}, compared with {other}: {changes}"] * bool(changes)
-    return "\n".join(lines)
+    """How much higher the greedy accuracy of one arm is than that of another on the same prompts."""
+    told = {f"{arm}, compared with {other}": compared(runs(arm), runs(other)) for arm, other in PAIRS}
+    return "\n".join(f"- {names}: {found}" for names, found in told.items() if found)
+
+
+def compared(ours: Sequence[dict], theirs: Sequence[dict]) -> str:
+    """The paired difference of two arms seed by seed, and its mean over the seeds that both have."""
+    bases = {each["seed"]: each for each in theirs}
+    pairs = [(each, bases[each["seed"]]) for each in ours if each["seed"] in bases]
+    found = [f"seed {one['seed']}: {difference(one, base)}" for one, base in pairs]
+    if len(pairs) > 1:
+        rates_of = ([rates(each)["greedy"] for each in side] for side in zip(*pairs, strict=True))
+        found.append(f"mean over the seeds: {difference_text(paired_difference(*rates_of, ROWS))}")
+    return "; ".join(found)
 
 
 def difference(ours: dict, theirs: dict) -> str:

@@ -1,22 +1,38 @@
 """What whole runs of GRPO on orders have reached, over seeds and processors."""
 
+from operator import itemgetter
+
 from benches import ROOT, read_stored
 from checked.reading import percent
 
 from grpo_utils.real.measuring import rates
 
+from .arms import of
 from .prompts import TASK
-from .table import of
 from .training import STEPS
 
 STORED = ROOT / "experiments" / "bench_real.json"
 OTHERS = (0.945, 0.802)  # seed 0 on two other processors: docs/evaluation.md
 
 
+def of_make_real() -> list[dict]:
+    """The stored runs of `make real` on orders, by seed."""
+    whole = [row for row in read_stored(STORED)["rows"] if (row["task"], row["steps"]) == (TASK, STEPS)]
+    return sorted(whole, key=itemgetter("seed"))
+
+
+def runs(arm: str) -> list[dict]:
+    """What answered greedily, by seed: the cells of an arm, and for GRPO also `make real` with the other seeds."""
+    stored = of(arm)
+    if arm == "GRPO":
+        had = {each["seed"] for each in stored}
+        stored = stored + [dict(row["after"], seed=row["seed"]) for row in of_make_real() if row["seed"] not in had]
+    return sorted(stored, key=itemgetter("seed"))
+
+
 def greedy_of_runs() -> list[float]:
     """The greedy accuracy of each run that was measured on 400 held-out prompts."""
-    whole = [row for row in read_stored(STORED)["rows"] if (row["task"], row["steps"]) == (TASK, STEPS)]
-    return [rates(each)["greedy"] for each in [*(row["after"] for row in whole), *of("GRPO")]] + [*OTHERS]
+    return [rates(each)["greedy"] for each in [*(row["after"] for row in of_make_real()), *of("GRPO")]] + [*OTHERS]
 
 
 def span() -> dict[str, str]:
