@@ -16,12 +16,13 @@ from benches import FIRST, NOT_YET, ROOT, filled, only_write, provenance, put, r
 from checked.arms import ARMS, OWN_SAMPLES, SEED, untrained
 from checked.learned import on_letter, on_query
 from checked.measuring import TOKENS, measure, rates
+from checked.reading import row_of
 from checked.spelling import unknown_words
 from checked.tasks import HELD_OUT, TASKS, held_out
 from free import first
+from free.table import difference
 from grpo_core.training.measuring import wilson_interval
 
-from grpo_utils import paired_change
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.real.measuring import SAMPLES, TEMPERATURE
 
@@ -99,16 +100,12 @@ def with_interval(rate: float, count: int) -> str:
 
 
 def differences(rows: list[dict]) -> str:
-    """The greedy accuracy of each arm against that of every arm before it in the table, on the same prompts."""
+    """How much higher the greedy accuracy of GRPO is than that of each other arm, on the same prompts."""
     lines = []
-    for task in dict.fromkeys(row["task"] for row in rows if "arm" in row):
-        measured = [row for arm in ARMS for row in rows if (row["task"], row.get("arm")) == (task, arm)]
-        for place, ours in enumerate(measured):
-            for theirs in measured[:place]:
-                change = paired_change(*([int(digit) for digit in row["greedy"]] for row in (theirs, ours)))
-                named = {"improved": "higher", "got worse": "lower"}.get(change.verdict, "no difference shown")
-                said = str(change).replace(change.verdict, named)
-                lines.append(f"- {task}, {ours['arm']} compared with {theirs['arm']}: {said}")
+    for task in TASKS:
+        if ours := row_of(rows, task, "GRPO"):
+            others = (row_of(rows, task, arm) for arm in ARMS if arm != "GRPO")
+            lines += [f"- {task}, GRPO compared with {one['arm']}: {difference(ours, one)}" for one in others if one]
     return "\n".join(lines) or f"- {NOT_YET}"
 
 

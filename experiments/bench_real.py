@@ -123,6 +123,8 @@ def section(stored: dict) -> str:
         table="\n".join(line(row) for task in TASKS for row in of(stored, task, USUAL, STEPS)),
         tests="\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS))),
         people="\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS))),
+        sft=first.mean(sft_name(200), "greedy"),
+        eight=draws("8 examples"),
     )
     return f"\n{text}"
 

@@ -6,7 +6,7 @@ import random
 
 import bench_checked
 import pytest
-from checked import arms, learned, reading, spelling, tasks
+from checked import arms, learned, programs, reading, spelling, tasks
 from checked.arms import ARMS
 from checked.measuring import judged
 from checked.tasks import (
@@ -175,7 +175,7 @@ def test_the_page_names_every_pilot_and_what_is_missing():
     assert arms.count(f"| {bench_checked.NOT_YET} |") == len(ARMS)
 
 
-def test_only_tasks_that_suit_are_compared_and_each_arm_with_those_before_it():
+def test_only_tasks_that_suit_are_compared_and_grpo_with_each_other_arm():
     rows = [pilot(task, count) for task in ("basket", "query", "letter") for count in (0, 3)]
     assert {run["task"] for run in bench_checked.comparisons(rows)} == {"basket", "query"}
     assert not bench_checked.comparisons(rows[:1])
@@ -184,6 +184,13 @@ def test_only_tasks_that_suit_are_compared_and_each_arm_with_those_before_it():
     rows += [dict(arm, arm="3 examples"), dict(arm, arm="GRPO", greedy="1" * 64)]
     assert bench_checked.differences(rows).startswith("- query, GRPO compared with 3 examples: +0.750")
     assert "`SELECT name`" in bench_checked.answers_of(rows) and len(bench_checked.answers_of(rows).splitlines()) == 2
+
+
+def test_programs_write_correct_answers():
+    pytest.importorskip("spylls", reason="in experiments/requirements.txt only")
+    for task, write in programs.PROGRAMS.items():
+        for row in tasks.training_rows(task, 20, 0):
+            assert all(tasks.TASKS[task].parts(write(row["drawn"], random.Random(1)), row["drawn"]).values())
 
 
 def test_the_page_has_what_is_stored():

@@ -1,5 +1,6 @@
-"""What answers the prompts of a task with a check, without a single answer to imitate except the examples."""
+"""What answers the prompts of a task with a check. Nobody has written an answer to imitate, except the examples."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from free.training import PROMPTS_PER_STEP, STEPS, grpo, sft
 from grpo_utils.real.measuring import TEMPERATURE
 
 from .measuring import AT_ONCE, TOKENS
+from .programs import PROGRAMS
 from .tasks import TASKS, training_rows
 
 HERE = Path(__file__).parent
@@ -50,6 +52,14 @@ def self_training(task: str, seed: int, folder: Path) -> Answerer:
     return Answerer(adapter, about=dict(right=sum(map(len, right)), kept=len(kept)))
 
 
+def sft_on_a_program(task: str, seed: int, folder: Path) -> Answerer:
+    """SFT on answers that a program writes, with the number of them and the settings that suited orders."""
+    draw = random.Random(seed)
+    rows = [dict(row, answer=PROGRAMS[task](row["drawn"], draw)) for row in training_rows(task, RATE_AT, seed)]
+    adapter = sft(rows, float(best_rate()), PASSES[RATE_AT], seed, folder / "sft")
+    return Answerer(adapter, about=dict(imitated=len(rows)))
+
+
 def grpo_on(task: str, seed: int, folder: Path) -> Answerer:
     """GRPO with the settings of `make real`, and the check as its rewards."""
     options = ("--dataset_name", task, "--max_prompt_tokens", "256", "--max_completion_length", str(TOKENS))
@@ -63,5 +73,6 @@ ARMS = {
     "3 examples": untrained(FEW),
     "8 examples": untrained(8),
     "self-training": self_training,
+    "SFT on a program's answers": sft_on_a_program,
     "GRPO": grpo_on,
 }

@@ -2,23 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
-from operator import eq, gt, lt
+from functools import cache
 
 from benches import NOT_YET
 
 from .arms import SAMPLED_PROMPTS, SEED
+from .programs import BY_CITY, CONDITIONS, is_right
 from .reading import percent, row_of
 from .spelling import words
-from .tasks import CITIES, TASKS, held_out, training_rows
+from .tasks import TASKS, held_out, training_rows
 
 SHOWN = 8  # words
-#: Conditions that answer prompts of *query*, and the people whom each finds.
-BY_CITY = {f"city = '{city}'": partial(eq, city) for city in CITIES}
-BY_AGE = {
-    f"age {sign} {years}": partial(than, years) for years in range(18, 71) for sign, than in (("<", gt), (">", lt))
-}
-CONDITIONS = BY_CITY | BY_AGE
 
 
 def on_query(rows: list[dict]) -> str:
@@ -97,13 +91,6 @@ def best_constant() -> str:
 def right_with(row: dict, conditions: Iterable[str]) -> bool:
     """Whether one of the conditions answers a prompt of *query*."""
     return any(is_right(row, condition) for condition in conditions)
-
-
-def is_right(row: dict, condition: str) -> bool:
-    """Whether a condition finds the wanted people of a prompt of *query*, and nobody else."""
-    people, wanted = row["drawn"]["people"], row["drawn"]["wanted"]
-    holds, column = CONDITIONS[condition], 1 if condition in BY_CITY else 2
-    return {person[0] for person in people if holds(person[column])} == set(wanted)
 
 
 def on_letter(rows: list[dict]) -> str:

@@ -30,15 +30,13 @@ EVERYDAY = (
 class Task:
     """``draw`` makes what a prompt says, ``ask`` its text, and ``check`` the parts of an answer.
 
-    ``shown`` has examples: what was drawn, with an answer that we wrote. ``solver`` says whether a program could write
-    right answers without a model, so that SFT had something to imitate.
+    ``shown`` has examples: what was drawn, with an answer that we wrote.
     """
 
     draw: Callable[[random.Random], dict]
     ask: Callable[..., str]
     check: Callable[..., Parts]
     shown: tuple[tuple[dict, str], ...]
-    solver: bool
 
     def rows(self, count: int, seed: int = 0) -> list[dict]:
         """``count`` different prompts with what was drawn for them, or all if the task has fewer."""
@@ -253,7 +251,6 @@ TASKS = {
             (dict(words=["camel", "road", "hat"]), "A camel on the dusty road ate my new hat."),
             (dict(words=["glass", "uncle", "ship"]), "On the old ship, my uncle drank a glass of water."),
         ),
-        solver=False,
     ),
     "basket": Task(
         draw_basket,
@@ -273,7 +270,6 @@ TASKS = {
                 '{"plate": 8, "comb": 3, "towel": 6}',
             ),
         ),
-        solver=True,
     ),
     "query": Task(
         draw_query,
@@ -289,7 +285,6 @@ TASKS = {
             (dict(people=PEOPLE[6], wanted=["Gus", "Hana"]), "SELECT name FROM people WHERE age < 40"),
             (dict(people=PEOPLE[7], wanted=["Ivan"]), "SELECT name FROM people WHERE city = 'Rome'"),
         ),
-        solver=True,
     ),
     "letter": Task(
         lambda draw: dict(letters="".join(draw.sample("abcdefghilmnoprstw", 2)), least=draw.randint(3, 5)),
@@ -305,7 +300,6 @@ TASKS = {
             (dict(letters="jy", least=3), "jam, jump, yes, year"),
             (dict(letters="vk", least=4), "vase, very, keep, kind"),
         ),
-        solver=True,
     ),
     "sum": Task(
         lambda draw: dict(total=draw.randint(40, 199), above=draw.randint(1, 9)),
@@ -316,7 +310,6 @@ TASKS = {
             (dict(total=231, above=2), "120 + 75 + 36 = 231"),
             (dict(total=215, above=7), "140 + 52 + 23 = 215"),
         ),
-        solver=True,
     ),
 }
 

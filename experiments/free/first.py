@@ -33,7 +33,9 @@ SHOWN = {
 }
 EARLY = 60  # steps, of the 70 of GRPO on *letter*
 USUAL_RATE = "2e-4"  # of SFT; that of GRPO
-CHECKED = dict(few="3 examples", eight="8 examples", self="self-training", grpo="GRPO")
+CHECKED = dict(
+    few="3 examples", eight="8 examples", self="self-training", own="SFT on a program's answers", grpo="GRPO"
+)
 
 
 def section(checked: Sequence[dict]) -> str:

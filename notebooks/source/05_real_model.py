@@ -2,8 +2,8 @@
 # # 05 · A real model
 #
 # SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it gets
-# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Sections
-# 9 and 12 compare it with eight examples and with imitation.)
+# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Imitating
+# gold answers does better still: section 12.)
 #
 # **Guess first:** in the first steps of training, no sampled answer is correct. At which of the {{STEPS}} steps does the
 # first correct one appear?
