@@ -19,6 +19,8 @@ CAREFUL = "instruction written with care"
 #: How often SFT goes through its answers, by their number. The rates are compared with 200 of them.
 PASSES = {50: 8, 200: 3, 2000: 1}
 RATES, RATE_AT = ("2e-4", "6e-4", "2e-3"), 200
+GRPO_RATE = "2e-4"
+SFT_AS_GRPO = f"SFT on {RATE_AT} answers at {GRPO_RATE}"
 SAMPLED_PROMPTS, SAMPLES = STEPS * PROMPTS_PER_STEP, 4  # of self-training: as many as GRPO samples
 FEW = 3
 CONTROLS = Path(__file__).parent.parent / "real_controls"
@@ -60,17 +62,18 @@ def sft_name(count: int) -> str:
     return f"SFT on {count} answers"
 
 
-def sft_arm(count: int) -> Arm:
-    """SFT on the first training rows of a draw."""
+def sft_arm(count: int, fixed: str = "") -> Arm:
+    """SFT on the first training rows of a draw, at a fixed rate or the best one."""
 
     def make(cell: Cell) -> Answerer:
-        rate = cell.choice or best_rate()
+        rate = cell.choice or fixed or best_rate()
         rows = extraction_rows(TASK, count, "train", cell.seed)
         adapter = sft(rows, float(rate), PASSES[count], cell.seed, cell.work / "sft")
         return Answerer(adapter, imitated=count, about=dict(rate=rate))
 
     passes = f", {PASSES[count]} times each" if PASSES[count] > 1 else ", once"
-    return Arm(f"SFT on {count:,} gold answers{passes}", make, 9 + count * PASSES[count] // 50)
+    at = f", at {fixed}" if fixed else ""
+    return Arm(f"SFT on {count:,} gold answers{passes}{at}", make, 9 + count * PASSES[count] // 50)
 
 
 def self_training(cell: Cell) -> Answerer:
@@ -132,6 +135,7 @@ ARMS = {
     CAREFUL: Arm("untrained, an instruction written with care", careful, 9),
     **{f"JSON schema, {count} examples": with_few(count, schema=True) for count in NUMBERS[:2]},
     **{sft_name(count): sft_arm(count) for count in PASSES},
+    SFT_AS_GRPO: sft_arm(RATE_AT, GRPO_RATE),
     "self-training": Arm("SFT on its own samples with three examples that a check finds right", self_training, 40),
     "GRPO": grpo_arm("GRPO as in `make real`"),
     "GRPO, form only": grpo_arm("GRPO that pays for one flat JSON object alone", rewards=CONTROLS / "format_alone.py"),
@@ -144,8 +148,8 @@ ONE_SEED = ("0 examples", CAREFUL, "JSON schema, 0 examples", "GRPO with 3 examp
 #: The order in which arms run. With each seed, what is cheap and may make the rest needless comes first.
 ORDER = (
     *("0 examples", "3 examples", CAREFUL, "8 examples", "JSON schema, 0 examples", "JSON schema, 3 examples"),
-    *(sft_name(200), sft_name(50), "GRPO", "form first, then GRPO", "self-training", sft_name(2000), "GRPO, form only"),
-    *("SFT on 50 answers, then GRPO", "GRPO at 8e-4"),
+    *(sft_name(200), sft_name(50), SFT_AS_GRPO, "GRPO", "form first, then GRPO", "self-training", sft_name(2000)),
+    *("GRPO, form only", "SFT on 50 answers, then GRPO", "GRPO at 8e-4"),
 )
 
 

@@ -12,7 +12,7 @@ from checked.tasks import HELD_OUT
 from grpo_utils.real.measuring import ROWS, rates
 
 from . import rule
-from .arms import CAREFUL, FEW, RATE_AT, of, sft_name
+from .arms import CAREFUL, FEW, GRPO_RATE, RATE_AT, of, sft_name
 from .cells import Cell, finished
 from .table import draws, minutes
 from .training import STEPS
@@ -32,7 +32,6 @@ SHOWN = {
     "grpo": "GRPO",
 }
 EARLY = 60  # steps, of the 70 of GRPO on *letter*
-USUAL_RATE = "2e-4"  # of SFT; that of GRPO
 CHECKED = dict(
     few="3 examples", eight="8 examples", self="self-training", own="SFT on a program's answers", grpo="GRPO"
 )
@@ -51,7 +50,7 @@ def section(checked: Sequence[dict]) -> str:
         minutes_grpo=minutes(of("GRPO")),
         minutes_self=minutes(of("self-training")),
         draws_8=draws("8 examples", "{:.0%}"),
-        dev_usual=of_development_rows(USUAL_RATE),
+        dev_usual=of_development_rows(GRPO_RATE),
         **by_rule(),
         sampled_8=shown("8 examples", "sampled"),
         sampled_200=shown(sft_name(200), "sampled"),

@@ -11,7 +11,7 @@ from grpo_utils.evaluation.statistics import paired_difference, t_interval
 from grpo_utils.real.measuring import ROWS, SAMPLES, TEMPERATURE, rates
 
 from . import rule
-from .arms import ARMS, CAREFUL, CELLS, RATE_AT, RATES, of, sft_name
+from .arms import ARMS, CAREFUL, CELLS, RATE_AT, RATES, SFT_AS_GRPO, of, sft_name
 from .cells import Cell, finished
 from .measuring import DEV_ROWS, SAMPLED_ROWS
 from .prompts import INSTRUCTIONS
@@ -20,6 +20,7 @@ from .whole_runs import runs
 #: What the paired tests compare: the first with the second.
 PAIRS = (
     (sft_name(200), "GRPO"),
+    (SFT_AS_GRPO, "GRPO"),
     (sft_name(50), "GRPO"),
     (sft_name(200), sft_name(50)),
     ("GRPO", "8 examples"),
