@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from free.answering import answer
-from free.arms import PASSES, RATE_AT, best_rate
+from free.arms import GRPO_RATE, PASSES, RATE_AT, best_rate
 from free.measuring import Answerer, in_parts, load, set_threads
 from free.prompts import with_examples
 from free.training import PROMPTS_PER_STEP, STEPS, grpo, sft
@@ -53,10 +53,10 @@ def self_training(task: str, seed: int, folder: Path) -> Answerer:
 
 
 def sft_on_a_program(task: str, seed: int, folder: Path) -> Answerer:
-    """SFT on answers that a program writes, with the number of them and the settings that suited orders."""
+    """SFT on answers that a program writes, with the number of them and the settings that suited orders best."""
     draw = random.Random(seed)
     rows = [dict(row, answer=PROGRAMS[task](row["drawn"], draw)) for row in training_rows(task, RATE_AT, seed)]
-    adapter = sft(rows, float(best_rate()), PASSES[RATE_AT], seed, folder / "sft")
+    adapter = sft(rows, float(GRPO_RATE), PASSES[RATE_AT], seed, folder / "sft")
     return Answerer(adapter, about=dict(imitated=len(rows)))
 
 

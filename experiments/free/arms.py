@@ -91,8 +91,10 @@ def self_training(cell: Cell) -> Answerer:
     said = in_parts(SAMPLED_PROMPTS, 20, cell.work / "own", sampled)
     right = [[text for text in texts if same_json(text, row["answer"])] for texts, row in zip(said, rows, strict=True)]
     kept = [dict(row, answer=texts[0]) for row, texts in zip(rows, right, strict=True) if texts]  # one for each prompt
-    adapter = sft(kept, float(best_rate()), PASSES[RATE_AT], cell.seed, cell.work / "sft")
-    about = dict(rate=best_rate(), samples=SAMPLED_PROMPTS * SAMPLES, right=sum(map(len, right)), kept=len(kept))
+    adapter = sft(
+        kept, float(GRPO_RATE), PASSES[RATE_AT], cell.seed, cell.work / "sft"
+    )  # the best rate's seeds scatter
+    about = dict(rate=GRPO_RATE, samples=SAMPLED_PROMPTS * SAMPLES, right=sum(map(len, right)), kept=len(kept))
     return Answerer(adapter, imitated=FEW, checked=SAMPLED_PROMPTS, about=about)
 
 

@@ -12,7 +12,7 @@ from checked.tasks import HELD_OUT
 from grpo_utils.real.measuring import ROWS, rates
 
 from . import rule
-from .arms import CAREFUL, FEW, GRPO_RATE, RATE_AT, of, sft_name
+from .arms import CAREFUL, FEW, GRPO_RATE, RATE_AT, SFT_AS_GRPO, best_rate, of, sft_name
 from .cells import Cell, finished
 from .table import draws, minutes
 from .training import STEPS
@@ -29,6 +29,7 @@ SHOWN = {
     "self_training": "self-training",
     "sft_50": sft_name(50),
     "sft_200": sft_name(200),
+    "sft_as_grpo": SFT_AS_GRPO,
     "grpo": "GRPO",
 }
 EARLY = 60  # steps, of the 70 of GRPO on *letter*
@@ -51,6 +52,9 @@ def section(checked: Sequence[dict]) -> str:
         minutes_self=minutes(of("self-training")),
         draws_8=draws("8 examples", "{:.0%}"),
         dev_usual=of_development_rows(GRPO_RATE),
+        dev_best=of_development_rows(best_rate()) if of(sft_name(RATE_AT)) else NOT_YET,
+        sft_seeds=draws(sft_name(RATE_AT), "{:.1%}"),
+        sft_as_grpo_seeds=draws(SFT_AS_GRPO, "{:.1%}"),
         **by_rule(),
         sampled_8=shown("8 examples", "sampled"),
         sampled_200=shown(sft_name(200), "sampled"),

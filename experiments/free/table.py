@@ -58,8 +58,9 @@ def section() -> str:
 
 
 def draws(arm: str, form: str = "{:.3f}") -> str:
-    """The greedy accuracy of each seed of an arm that has ended."""
-    return " and ".join(form.format(rates(each)["greedy"]) for each in runs(arm)) or NOT_YET
+    """The greedy accuracy of each seed of an arm that has ended, in words."""
+    *others, last = [form.format(rates(each)["greedy"]) for each in runs(arm)] or [NOT_YET]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def where() -> str:
