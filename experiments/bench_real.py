@@ -28,9 +28,9 @@ from benches import (
     write_between,
 )
 from checked.reading import on_task
-from free import first
+from free import first, table
+from free.arms import of as cells_of
 from free.arms import sft_name
-from free.table import draws
 from free.whole_runs import span
 
 from grpo_utils import paired_change, smollm2
@@ -124,7 +124,7 @@ def section(stored: dict) -> str:
         tests="\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS))),
         people="\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS))),
         sft=first.mean(sft_name(200), "greedy"),
-        eight=draws("8 examples"),
+        eight=table.draws("8 examples"),
     )
     return f"\n{text}"
 
@@ -132,12 +132,15 @@ def section(stored: dict) -> str:
 def in_readme(stored: dict) -> str:
     """What the README says that `make real` reached, next to what is free."""
     before = rates(of(stored, TASKS[0], USUAL, STEPS)[0]["before"])["greedy"]
-    free = dict(eight=draws("8 examples", "{:.0%}"), sft=first.mean(sft_name(200), "greedy"))
-    free |= dict(sft_seeds=first.seeds(sft_name(200))) | first.by_rule()
-    checked = read_stored(bench_checked.STORED)["rows"]
+    free = dict(eight=table.draws("8 examples", "{:.0%}"), sft=first.mean(sft_name(200), "greedy"))
+    free |= dict(grpo=first.mean("GRPO", "greedy"), minutes_sft=table.minutes(cells_of(sft_name(200))))
+    free |= dict(minutes_grpo=table.minutes(cells_of("GRPO"))) | first.by_rule()
+    reached, checked = span(), read_stored(bench_checked.STORED)["rows"]
     arms = dict(letter_eight="8 examples", letter_grpo="GRPO")
     letter = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}
-    text = filled("real_readme", rows=ROWS, first=before, **free, **letter, **span())
+    text = filled(
+        "real_readme", rows=ROWS, first=before, **free, **letter, least=reached["least"], most=reached["most"]
+    )
     return f"{README_BEGIN}\n{text}{README_END}"
 
 

@@ -108,11 +108,6 @@ def shown(arm: str, rate: str) -> str:
     return percent(mean(arm, rate)) if of(arm) else NOT_YET
 
 
-def seeds(arm: str) -> str:
-    """The number of the seeds of an arm that have ended, in words."""
-    return {1: "one seed", 2: "two seeds", 3: "three seeds"}.get(len(of(arm)), NOT_YET)
-
-
 def by_rule() -> dict[str, str]:
     """What needs no model answers of the known and of the new sentences, by name."""
     right = rule.right(ROWS)

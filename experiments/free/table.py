@@ -29,6 +29,7 @@ PAIRS = (
     ("8 examples", "3 examples"),
     ("JSON schema, 3 examples", "3 examples"),
 )
+SLOW = "†"
 WITHOUT_GRPO = (
     "**GRPO itself has not been run here yet**, so the table shows what is free, and not yet what GRPO adds.\n\n"
 )
@@ -84,7 +85,10 @@ def without_a_model() -> str:
 def row(arm: str) -> str:
     """An arm as a row of the table; each rate is the mean of the seeds that have it."""
     stored, greedy = of(arm), [rates(each)["greedy"] for each in runs(arm)]
-    cells = [over_seeds(greedy), ", ".join(f"{rate:.3f}" for rate in greedy)]
+    cells = [
+        over_seeds(greedy),
+        ", ".join(f"{rate:.3f}{mark(each)}" for rate, each in zip(greedy, runs(arm), strict=True)),
+    ]
     for name in ("known sentences", "new sentences", "sampled", "pass@8"):
         having = stored if name in ("sampled", "pass@8") else runs(arm)
         cells.append(f"{fmean(rates(each)[name] for each in having):.3f}")
@@ -120,12 +124,14 @@ def count(stored: Sequence[dict], name: str) -> str:
 def minutes(stored: Sequence[dict]) -> str:
     """The minutes of one core before the measurement, of the first seed.
 
-    It is processor time, which hardly depends on other work. In float32, it says so.
+    It is processor time, which hardly depends on other work.
     """
-    if not stored:
-        return NOT_YET
-    slow = " in float32" if stored[0]["format"] == "float32" else ""
-    return f"{stored[0]['making_time']['processor'] / 60:.0f}{slow}"
+    return f"{stored[0]['making_time']['processor'] / 60:.0f}{mark(stored[0])}" if stored else NOT_YET
+
+
+def mark(stored: dict) -> str:
+    """What marks a run in float32; the others, those of `make real` too, ran in bfloat16."""
+    return SLOW * (stored.get("format") == "float32")
 
 
 def tests() -> str:
