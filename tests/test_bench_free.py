@@ -340,16 +340,16 @@ def test_grpo_has_the_runs_of_make_real_for_the_seeds_without_a_cell(empty):
     assert [each["seed"] for each in whole_runs.runs("GRPO")] == [0, 1, 2]
     store(Cell("GRPO", 1), "1" * 400)
     store(Cell("8 examples", 1), "0" * 400)
-    (line,) = re.findall(r"^- GRPO, compared with 8 examples: (.*)$", table.tests(), re.MULTILINE)
-    assert re.fullmatch(r"seed 1: \+1\.000 .*: higher", line)
+    assert table.tests() == "| GRPO | 8 examples | +1.000 (+0.981 to +1.000) | 1 higher, 0 lower, of 1 |"
+    assert re.fullmatch(r"- GRPO, compared with 8 examples: seed 1: \+1\.000 .*: higher", table.seeds())
 
 
 def test_a_comparison_of_several_seeds_has_their_mean(empty):
     for seed in SEEDS:
         store(Cell("8 examples", seed), "0" * 400)
         store(Cell("3 examples", seed), "1000" * 100)
-    (line,) = re.findall(r"^- 8 examples, compared with 3 examples: (.*)$", table.tests(), re.MULTILINE)
-    assert line.count("seed ") == 3 and "mean over the seeds: -0.250 (" in line
+    assert re.search(r"^\| 8 examples \| 3 examples \| -0\.250 .* \| 0 higher, 3 lower, of 3 \|$", table.tests(), re.M)
+    assert re.search(r"^- 8 examples, .*seed 0: -0\.250.*; seed 1: -0\.250.*; seed 2: ", table.seeds(), re.M)
 
 
 def test_the_rule_without_a_model_reads_all_sentences_that_it_was_written_for():

@@ -12,24 +12,20 @@ from checked.tasks import HELD_OUT
 from grpo_utils.real.measuring import ROWS, rates
 
 from . import rule
-from .arms import CAREFUL, FEW, GRPO_RATE, RATE_AT, SFT_AS_GRPO, best_rate, of, sft_name
-from .cells import Cell, finished
-from .table import draws, minutes
+from .arms import CAREFUL, FEW, RATE_AT, SFT_AS_GRPO, of, sft_name
+from .table import draws, matched, mean_difference, minutes
 from .training import STEPS
 from .whole_runs import runs, span
 
 TITLE = "In this order"
 SHOWN = {
-    "untrained": "0 examples",
     "examples_3": "3 examples",
     "examples_8": "8 examples",
     "instruction": CAREFUL,
     "schema_0": "JSON schema, 0 examples",
-    "schema_3": "JSON schema, 3 examples",
     "self_training": "self-training",
     "sft_50": sft_name(50),
     "sft_200": sft_name(200),
-    "sft_as_grpo": SFT_AS_GRPO,
     "grpo": "GRPO",
 }
 EARLY = 60  # steps, of the 70 of GRPO on *letter*
@@ -51,17 +47,13 @@ def section(checked: Sequence[dict]) -> str:
         minutes_grpo=minutes(of("GRPO")),
         minutes_self=minutes(of("self-training")),
         draws_8=draws("8 examples", "{:.0%}"),
-        dev_usual=of_development_rows(GRPO_RATE),
-        dev_best=of_development_rows(best_rate()) if of(sft_name(RATE_AT)) else NOT_YET,
+        sft_minus_grpo=in_points(sft_name(RATE_AT), "GRPO"),
         sft_seeds=draws(sft_name(RATE_AT), "{:.1%}"),
         sft_as_grpo_seeds=draws(SFT_AS_GRPO, "{:.1%}"),
         **by_rule(),
         sampled_8=shown("8 examples", "sampled"),
         sampled_200=shown(sft_name(200), "sampled"),
         sampled_grpo=shown("GRPO", "sampled"),
-        pass_8=shown("8 examples", "pass@8"),
-        pass_200=shown(sft_name(200), "pass@8"),
-        pass_grpo=shown("GRPO", "pass@8"),
         **on_tasks(checked),
         **letter_run(checked, EARLY),
         **query_without_a_model(),
@@ -114,10 +106,12 @@ def by_rule() -> dict[str, str]:
     return dict(rule_known=percent(fmean(right[::2])), rule_new=percent(fmean(right[1::2])))
 
 
-def of_development_rows(rate: str) -> str:
-    """How many answers to development rows were correct after SFT at a learning rate."""
-    found = finished(Cell(sft_name(RATE_AT), choice=rate))
-    return f"{found['greedy'].count('1')} of {len(found['greedy'])}" if found else NOT_YET
+def in_points(arm: str, other: str) -> str:
+    """The mean difference of two arms in greedy accuracy and its interval, in percentage points."""
+    if not (pairs := matched(arm, other)):
+        return NOT_YET
+    value, low, high = (100 * end for end in mean_difference(pairs))
+    return f"{value:+.1f} points, with a 95% interval from {low:+.0f} to {high:+.0f}"
 
 
 def tokens(arm: str) -> str:

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import NOT_YET, difference_text, filled
+from benches import NOT_YET, filled
 
-from grpo_utils.evaluation.statistics import paired_difference
 from grpo_utils.real.measuring import ROWS
 
-from .arms import of
-from .table import difference
+from .table import difference, matched, mean_difference
 from .training import PROMPTS_PER_STEP, STEPS
 from .whole_runs import OTHERS, of_make_real
 
@@ -29,7 +27,7 @@ def section() -> str:
         format=" and ".join(sorted({two["format"] for _, two in found})) or NOT_YET,
         rows=ROWS,
         by_seed=by_seed(),
-        elsewhere=listed([*OTHERS, *map(greedy, of("GRPO")[:1])]),
+        elsewhere=listed([*OTHERS, *(greedy(row["after"]) for row in of_make_real() if row["seed"] == 0)]),
         window=WINDOW,
         ends=" | ".join(f"step {end}" for end in ENDS),
         rules="|".join(["---"] * len(ENDS)),
@@ -43,8 +41,7 @@ def section() -> str:
 
 def pairs() -> list[tuple[dict, dict]]:
     """The run in one stage and the run in two, of each seed whose two-stage run has ended."""
-    ones = {row["seed"]: row for row in of_make_real()}
-    return [(ones[two["seed"]], two) for two in of("form first, then GRPO")]
+    return [(one, two) for two, one in matched("form first, then GRPO", "GRPO")]
 
 
 def listed(rates: Sequence[float]) -> str:
@@ -55,15 +52,13 @@ def listed(rates: Sequence[float]) -> str:
 
 def by_seed() -> str:
     """The greedy accuracy of both plans, and their paired difference, seed by seed and over the seeds."""
-    found = pairs()
     lines = [
-        f"- seed {two['seed']}: one stage {greedy(one['after']):.3f}, two stages {greedy(two):.3f}; "
-        f"difference {difference(two, one['after'])}"
-        for one, two in found
+        f"- seed {two['seed']}: one stage {greedy(one):.3f}, two stages {greedy(two):.3f}; "
+        f"difference {difference(two, one)}"
+        for one, two in pairs()
     ]
-    if len(found) > 1:
-        ones, twos = [greedy(one["after"]) for one, _ in found], [greedy(two) for _, two in found]
-        lines.append(f"- mean over the seeds: {difference_text(paired_difference(twos, ones, ROWS))}")
+    if len(lines) > 1:
+        lines.append(f"- mean over the seeds: {mean_difference([(two, one) for one, two in pairs()]).signed()}")
     return "\n".join(lines) or f"- {NOT_YET}"
 
 

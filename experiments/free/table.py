@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benches import NOT_YET, difference_text, filled, versions_text
+from benches import NOT_YET, filled, versions_text
 from grpo_core.training.measuring import wilson_interval
 
 from grpo_utils import paired_change
-from grpo_utils.evaluation.statistics import paired_difference, t_interval
+from grpo_utils.evaluation.statistics import Change, Estimate, paired_difference, t_interval
 from grpo_utils.real.measuring import ROWS, SAMPLES, TEMPERATURE, rates
 
 from . import rule
@@ -48,8 +48,9 @@ def section() -> str:
         dev_rows=DEV_ROWS,
         table="\n".join([without_a_model(), *(row(arm) for arm in ARMS if of(arm))]),
         unmeasured="; ".join(ARMS[arm].what for arm in ARMS if not of(arm)) or "none",
-        tests=tests() or f"- {NOT_YET}",
-        instructions="\n".join(tried(CAREFUL, INSTRUCTIONS)),
+        tests=tests(),
+        seeds=seeds(),
+        instructions=best_instruction(),
         rates="\n".join(tried(sft_name(RATE_AT), RATES)),
         rate_at=RATE_AT,
         left=sum(finished(cell) is None for cell in CELLS),
@@ -135,28 +136,56 @@ def mark(stored: dict) -> str:
 
 
 def tests() -> str:
-    """How much higher the greedy accuracy of one arm is than that of another on the same prompts."""
-    told = {f"{arm}, compared with {other}": compared(runs(arm), runs(other)) for arm, other in PAIRS}
-    return "\n".join(f"- {names}: {found}" for names, found in told.items() if found)
+    """How much higher one arm's greedy accuracy is than another's on the same prompts, as rows of a table."""
+    lines = []
+    for arm, other in PAIRS:
+        if pairs := matched(arm, other):
+            shown = [change.estimate.value for pair in pairs if (change := changed(*pair)).shown]
+            higher = sum(value > 0 for value in shown)
+            counts = f"{higher} higher, {len(shown) - higher} lower, of {len(pairs)}"
+            lines.append(f"| {arm} | {other} | {mean_difference(pairs).signed()} | {counts} |")
+    return "\n".join(lines)
 
 
-def compared(ours: Sequence[dict], theirs: Sequence[dict]) -> str:
-    """The paired difference of two arms seed by seed, and its mean over the seeds that both have."""
-    bases = {each["seed"]: each for each in theirs}
-    pairs = [(each, bases[each["seed"]]) for each in ours if each["seed"] in bases]
-    found = [f"seed {one['seed']}: {difference(one, base)}" for one, base in pairs]
-    if len(pairs) > 1:
-        rates_of = ([rates(each)["greedy"] for each in side] for side in zip(*pairs, strict=True))
-        found.append(f"mean over the seeds: {difference_text(paired_difference(*rates_of, ROWS))}")
-    return "; ".join(found)
+def seeds() -> str:
+    """The same differences seed by seed, with an interval and a test over the prompts."""
+    lines = []
+    for arm, other in PAIRS:
+        told = [f"seed {ours['seed']}: {difference(ours, theirs)}" for ours, theirs in matched(arm, other)]
+        lines += [f"- {arm}, compared with {other}: {'; '.join(told)}"] * bool(told)
+    return "\n".join(lines) or f"- {NOT_YET}"
+
+
+def matched(arm: str, other: str) -> list[tuple[dict, dict]]:
+    """The runs of two arms with the same seeds."""
+    theirs = {each["seed"]: each for each in runs(other)}
+    return [(each, theirs[each["seed"]]) for each in runs(arm) if each["seed"] in theirs]
+
+
+def mean_difference(pairs: Sequence[tuple[dict, dict]]) -> Estimate:
+    """The mean difference in greedy accuracy: over the seeds, or for one seed over its prompts."""
+    if len(pairs) == 1:
+        return changed(*pairs[0]).estimate
+    ours, theirs = ([rates(each)["greedy"] for each in side] for side in zip(*pairs, strict=True))
+    return paired_difference(ours, theirs, ROWS)
+
+
+def changed(ours: dict, theirs: dict) -> Change:
+    """The paired difference of two runs in greedy accuracy."""
+    return paired_change(*([int(digit) for digit in each["greedy"]] for each in (theirs, ours)))
 
 
 def difference(ours: dict, theirs: dict) -> str:
-    """The paired difference of two cells in greedy accuracy."""
-    digits = ([int(digit) for digit in each["greedy"]] for each in (theirs, ours))
-    change = paired_change(*digits)
+    """The same in words."""
+    change = changed(ours, theirs)
     named = {"improved": "higher", "got worse": "lower"}.get(change.verdict, "no difference shown")
     return str(change).replace(change.verdict, named)
+
+
+def best_instruction() -> str:
+    """How many answers to development rows were correct with the best instruction."""
+    tried_ones = [found for name in INSTRUCTIONS if (found := finished(Cell(CAREFUL, choice=name)))]
+    return str(max((found["greedy"].count("1") for found in tried_ones), default=NOT_YET))
 
 
 def tried(arm: str, choices: Sequence[str]) -> list[str]:

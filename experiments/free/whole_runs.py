@@ -26,7 +26,7 @@ def runs(arm: str) -> list[dict]:
     stored = of(arm)
     if arm == "GRPO":
         had = {each["seed"] for each in stored}
-        stored = stored + [dict(row["after"], seed=row["seed"]) for row in of_make_real() if row["seed"] not in had]
+        stored = stored + [row | row["after"] for row in of_make_real() if row["seed"] not in had]
     return sorted(stored, key=itemgetter("seed"))
 
 
