@@ -600,12 +600,12 @@ for kind in ("known sentence", "new sentence"):
 # Most of the gain needs no training. GRPO raised the correct greedy answers from {{sum(before["greedy"])}} to
 # {{sum(after["greedy"])}} of 200, but three examples already give the untrained model {{sum(few_shot)}}. Training adds
 # {{over_examples.estimate.signed()}} to that. [Eight
-# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) come closer: two draws of them score 0.70 and 0.81 on
+# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) come closer: draws of them score 0.70 to 0.81 on
 # 400 prompts, and our lowest GRPO run 0.80.
 #
 # Without examples, pass@8 rose, so the trained model finds answers that eight tries did not find before.
 # We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). With three or eight examples,
-# the untrained model already has a pass@8 of [0.55 or 0.71](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+# the untrained model already has a pass@8 of [about 0.55 or 0.7](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 #
 # The intervals cover other prompts, not other seeds. Six of our runs ended between 80% and 95%.
 #
