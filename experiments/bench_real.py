@@ -27,6 +27,7 @@ from benches import (
     train_missing,
     write_between,
 )
+from checked.learned import letter_run
 from checked.reading import on_task
 from free import first, rule, table
 from free.arms import of as cells_of
@@ -135,12 +136,13 @@ def in_readme(stored: dict) -> str:
     free = dict(eight=table.draws("8 examples", "{:.0%}"), sft=first.mean(sft_name(200), "greedy"))
     free |= dict(grpo=first.mean("GRPO", "greedy"), minutes_sft=table.minutes(cells_of(sft_name(200))))
     free |= dict(minutes_grpo=table.minutes(cells_of("GRPO")), rule=fmean(rule.right(ROWS)))
+    free |= dict(self=first.mean("self-training", "greedy"))
     reached, checked = span(), read_stored(bench_checked.STORED)["rows"]
     arms = dict(letter_eight="8 examples", letter_grpo="GRPO")
-    letter = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}
-    text = filled(
-        "real_readme", rows=ROWS, first=before, **free, **letter, least=reached["least"], most=reached["most"]
-    )
+    letter, lists = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}, letter_run(checked, STEPS)
+    letter |= dict(letter_correct=lists["letter_correct"])
+    letter |= dict(letter_unknown=int(lists["letter_correct"]) - int(lists["letter_known"]))
+    text = filled("real_readme", rows=ROWS, first=before, **free, **letter, **reached)
     return f"{README_BEGIN}\n{text}{README_END}"
 
 

@@ -36,6 +36,6 @@ def greedy_of_runs() -> list[float]:
 
 
 def span() -> dict[str, str]:
-    """The least and the most of them in percent, and their number, by name."""
+    """The least and the most of them in percent, by name."""
     reached = greedy_of_runs()
-    return dict(least=percent(min(reached)), most=percent(max(reached)), runs=str(len(reached)))
+    return dict(least=percent(min(reached)), most=percent(max(reached)))

@@ -2,8 +2,8 @@
 # # 05 · A real model
 #
 # SmolLM2 turns {{sum(before["greedy"])}} of 200 orders into the right JSON. With three examples in its prompt, it gets
-# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Imitating
-# gold answers does as well in less time: section 12.)
+# {{sum(few_shot)}} right. After {{STEPS}} steps of GRPO, it needs no examples and gets {{sum(after["greedy"])}} right. (Section
+# 12 compares this with imitating gold answers.)
 #
 # **Guess first:** in the first steps of training, no sampled answer is correct. At which of the {{STEPS}} steps does the
 # first correct one appear?
@@ -600,8 +600,8 @@ for kind in ("known sentence", "new sentence"):
 # Most of the gain needs no training. GRPO raised the correct greedy answers from {{sum(before["greedy"])}} to
 # {{sum(after["greedy"])}} of 200, but three examples already give the untrained model {{sum(few_shot)}}. Training adds
 # {{over_examples.estimate.signed()}} to that. [Eight
-# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) come closer: draws of them score 0.70 to 0.81 on
-# 400 prompts, and our lowest GRPO run 0.80.
+# examples](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free) score 0.70 to 0.81 on 400 prompts, depending on the draw, and
+# our lowest GRPO run 0.80.
 #
 # Without examples, pass@8 rose, so the trained model finds answers that eight tries did not find before.
 # We call this *new in eight tries* ([lesson 15](15_controls.ipynb) tries more). With three or eight examples,
@@ -700,11 +700,13 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 12. Before you try it with your own model
 #
 # - If you have gold answers, try supervised fine-tuning (SFT) first ([lesson 10](10_sft_then_grpo.ipynb)). With 200 of them,
-#   SFT reached 0.94 on 400 held-out prompts, and GRPO, whose rewards used 560, reached 0.93 in eight times the computing time
-#   (means of three seeds, [the table](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
-# - If a program can check the answers but nobody has written them, GRPO can be ahead. On [four words with given first
-#   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right. Three examples in the
-#   prompt, or training on the model's own correct samples, got none (one seed). But first look for a program that writes the
+#   SFT reached 0.94 on 400 held-out prompts, and GRPO, whose rewards used 560, reached 0.93 in eight times the computing time.
+#   With three seeds each, [no difference in accuracy is shown](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
+# - If a program can check the answers, first train on the model's own correct samples, drawn with examples in the prompt: one
+#   round reached 0.94 on orders, too (one seed).
+# - If those samples are hardly ever correct, GRPO can be ahead. On [four words with given first
+#   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right. Eight examples in the
+#   prompt got 3, and training on the model's own correct samples none (one seed). But first look for a program that writes the
 #   answers: for that task, one line of code does.
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
 # - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that training works, not how

@@ -302,8 +302,8 @@ show_changes(changes, "Two stages minus one stage")
 # <details><summary>After you have guessed</summary>
 #
 # Neither is clearly ahead. Two stages solve 0.89 of 400 held-out orders (one seed), and one stage 0.80 to 0.95, depending on the
-# processor. Neither is needed here, either: [SFT on 50 or 200 gold answers](../docs/what-to-try-first.md) does as well. ([All
-# figures, and what we did not measure](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
+# processor. Nor did we find a difference from [SFT on 200 gold answers](../docs/what-to-try-first.md), which takes an eighth of the time. ([All figures,
+# and what we did not measure](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
 # </details>
 
 # %% [markdown]
