@@ -676,7 +676,8 @@ print(check_exercise("Exercise 1, solution", kl_solution, CASES))
 # <details><summary>Solution</summary>
 #
 # Exercise 2: sample, keep the correct answers, and imitate them. Our run reached 0.74 without any teacher, and 0.76 with the
-# weak one (one seed). So the check did most of the work, and this teacher's texts hardly helped.
+# weak one (one seed). So the check did most of the work, and this teacher's texts hardly helped. A real model learned
+# as well from its own correct answers as with GRPO ([one seed](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free)).
 # </details>
 
 
