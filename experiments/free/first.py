@@ -78,7 +78,7 @@ def on_tasks(checked: Sequence[dict]) -> dict[str, str]:
     for task in ("query", "letter"):
         for name, arm in CHECKED.items():
             values[f"{task}_{name}"] = on_task(checked, task, arm)
-        for name in ("few", "self", "grpo"):
+        for name in ("few", "self", "own", "grpo"):
             values[f"{task}_pass_{name}"] = on_task(checked, task, CHECKED[name], eight=True)
         for name in ("self", "grpo"):
             values[f"{task}_{name}_minutes"] = minutes_on_task(checked, task, CHECKED[name])
