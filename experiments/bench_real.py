@@ -138,7 +138,7 @@ def in_readme(stored: dict) -> str:
     free |= dict(minutes_grpo=table.minutes(cells_of("GRPO")), rule=fmean(rule.right(ROWS)))
     free |= dict(self=first.mean("self-training", "greedy"))
     reached, checked = span(), read_stored(bench_checked.STORED)["rows"]
-    arms = dict(letter_eight="8 examples", letter_grpo="GRPO")
+    arms = dict(letter_eight="8 examples", letter_own="SFT on a program's answers", letter_grpo="GRPO")
     letter, lists = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}, letter_run(checked, STEPS)
     letter |= dict(letter_correct=lists["letter_correct"])
     letter |= dict(letter_unknown=int(lists["letter_correct"]) - int(lists["letter_known"]))
