@@ -53,7 +53,7 @@ def self_training(task: str, seed: int, folder: Path) -> Answerer:
 
 
 def sft_on_a_program(task: str, seed: int, folder: Path) -> Answerer:
-    """SFT on answers that a program writes, with the number of them and the settings that suited orders best."""
+    """SFT on answers that a program writes: as many of them as on orders, at the rate of GRPO."""
     draw = random.Random(seed)
     rows = [dict(row, answer=PROGRAMS[task](row["drawn"], draw)) for row in training_rows(task, RATE_AT, seed)]
     adapter = sft(rows, float(GRPO_RATE), PASSES[RATE_AT], seed, folder / "sft")

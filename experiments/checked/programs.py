@@ -2,7 +2,7 @@
 
 import random
 import re
-from functools import partial
+from functools import cache, partial
 from operator import eq, gt, lt
 
 from .spelling import english
@@ -38,6 +38,7 @@ def letter(drawn: dict, draw: random.Random) -> str:
     return ", ".join(said)
 
 
+@cache
 def _dictionary() -> list[str]:
     """The words of small letters in the dictionary, without those that it makes of them."""
     stems = {word.stem for word in english().dic.words}
