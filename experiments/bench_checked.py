@@ -20,8 +20,7 @@ from checked.reading import row_of
 from checked.spelling import unknown_words
 from checked.tasks import HELD_OUT, TASKS, held_out
 from free import first
-from free.table import difference
-from grpo_core.training.measuring import wilson_interval
+from free.table import difference, with_interval
 
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.real.measuring import SAMPLES, TEMPERATURE
@@ -91,12 +90,6 @@ def line(run: dict, rows: list[dict]) -> str:
     if "arm" in run:
         cells += [f"{found['different']:.2f}", f"{found['minutes']:.0f}"]
     return f"| {' | '.join(cells)} |"
-
-
-def with_interval(rate: float, count: int) -> str:
-    """A rate of so many prompts with its 95% Wilson interval."""
-    low, high = wilson_interval(round(rate * count), count)
-    return f"{rate:.3f} ({low:.3f} to {high:.3f})"
 
 
 def differences(rows: list[dict]) -> str:

@@ -79,28 +79,26 @@ def where() -> str:
 def without_a_model() -> str:
     """The rule that needs no model, as a row of the table."""
     right = rule.right(ROWS)
-    found = [with_wilson(fmean(right)), "", f"{fmean(right[::2]):.3f}", f"{fmean(right[1::2]):.3f}"]
+    found = [with_interval(fmean(right), ROWS), "", f"{fmean(right[::2]):.3f}", f"{fmean(right[1::2]):.3f}"]
     return f"| {' | '.join(['no model, a few regular expressions', *found, *[''] * 3, '0', '0', ''])} |"
 
 
 def row(arm: str) -> str:
     """An arm as a row of the table; each rate is the mean of the seeds that have it."""
-    stored, greedy = of(arm), [rates(each)["greedy"] for each in runs(arm)]
-    cells = [
-        over_seeds(greedy),
-        ", ".join(f"{rate:.3f}{mark(each)}" for rate, each in zip(greedy, runs(arm), strict=True)),
-    ]
-    for name in ("known sentences", "new sentences", "sampled", "pass@8"):
-        having = stored if name in ("sampled", "pass@8") else runs(arm)
+    stored, whole = of(arm), runs(arm)
+    greedy = [rates(each)["greedy"] for each in whole]
+    by_seed = (f"{rate:.3f}{mark(each)}" for rate, each in zip(greedy, whole, strict=True))
+    cells = [over_seeds(greedy), ", ".join(by_seed)]
+    for name, having in (("known sentences", whole), ("new sentences", whole), ("sampled", stored), ("pass@8", stored)):
         cells.append(f"{fmean(rates(each)[name] for each in having):.3f}")
     cells += [count(stored, name) for name in ("imitated", "checked")]
     cells += [f"{fmean(each['prompt_tokens'] for each in stored):.0f}", minutes(stored)]
     return f"| {' | '.join([ARMS[arm].what, *cells])} |"
 
 
-def with_wilson(rate: float) -> str:
-    """A share of the held-out prompts with its 95% interval."""
-    low, high = wilson_interval(round(rate * ROWS), ROWS)
+def with_interval(rate: float, count: int) -> str:
+    """A rate of so many prompts with its 95% Wilson interval."""
+    low, high = wilson_interval(round(rate * count), count)
     return f"{rate:.3f} ({low:.3f} to {high:.3f})"
 
 
@@ -111,7 +109,7 @@ def over_seeds(shares: Sequence[float]) -> str:
     ('0.700 (0.653 to 0.743)', '0.730 (0.640 to 0.820)')
     """
     if len(shares) == 1:
-        return with_wilson(*shares)
+        return with_interval(*shares, ROWS)
     of_prompts = fmean(shares) * (1 - fmean(shares)) / (ROWS * len(shares))
     mean, low, high = t_interval(shares, 1 / ROWS, of_prompts**0.5)
     return f"{mean:.3f} ({max(low, 0):.3f} to {min(high, 1):.3f})"
