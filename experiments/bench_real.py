@@ -140,8 +140,7 @@ def in_readme(stored: dict) -> str:
     reached, checked = span(), read_stored(bench_checked.STORED)["rows"]
     arms = dict(letter_eight="8 examples", letter_own="SFT on a program's answers", letter_grpo="GRPO")
     letter, lists = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}, letter_run(checked, STEPS)
-    letter |= dict(letter_correct=lists["letter_correct"])
-    letter |= dict(letter_unknown=int(lists["letter_correct"]) - int(lists["letter_known"]))
+    letter |= {name: lists[name] for name in ("letter_known", "letter_own_known")}
     text = filled("real_readme", rows=ROWS, first=before, **free, **letter, **reached)
     return f"{README_BEGIN}\n{text}{README_END}"
 

@@ -213,16 +213,17 @@ def on_held_out(task, write, arm="GRPO"):
 
 
 def test_lists_of_letters_are_counted_with_and_without_invented_words():
-    invented = on_held_out("letter", learned.without_words)
-    assert learned.letter_run([invented], 2) == dict(
-        letter_correct="200", letter_known="200", letter_early="20%", letter_last="50%"
-    )
+    invented, written = (on_held_out("letter", learned.without_words, arm) for arm in ("GRPO", learned.WRITTEN))
+    counts = dict(letter_correct="200", letter_known="200", letter_own_correct="200", letter_own_known="200")
+    assert learned.letter_run([invented, written], 2) == counts | dict(letter_early="20%", letter_last="50%")
     unknown = {word for text in invented["texts"][:2] for word in spelling.words(text)}
     invented["unknown_words"] = sorted(unknown)
     left = sum(not unknown & set(spelling.words(text)) for text in invented["texts"])
-    assert learned.letter_run([invented], 2)["letter_known"] == str(left) and 0 < left <= 198
-    assert f"GRPO: 200, and {left} if each word" in learned.on_letter([invented])
-    assert learned.letter_run([], 2)["letter_correct"] == learned.NOT_YET
+    counts = learned.letter_run([invented, written], 2)
+    assert (counts["letter_known"], counts["letter_own_known"]) == (str(left), "200") and 0 < left <= 198
+    told = learned.on_letter([invented, written])
+    assert f"GRPO: 200, and {left} if each word" in told and f"{learned.WRITTEN}: 200, and 200 if" in told
+    assert learned.letter_run([invented], 2)["letter_correct"] == learned.NOT_YET
 
 
 def test_a_policy_that_follows_the_rule_is_counted_as_following_it():

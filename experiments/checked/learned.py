@@ -13,6 +13,7 @@ from .spelling import words
 from .tasks import TASKS, held_out, training_rows
 
 SHOWN = 8  # words
+WRITTEN = "SFT on a program's answers"
 
 
 def on_query(rows: list[dict]) -> str:
@@ -94,13 +95,14 @@ def right_with(row: dict, conditions: Iterable[str]) -> bool:
 
 
 def on_letter(rows: list[dict]) -> str:
-    """What needs no model on *letter*, and what the words of GRPO are, in held-out prompts."""
+    """What needs no model on *letter*, and what the words of the best arms are, in held-out prompts."""
     prompts = held_out("letter")
     solved = round(repeated_letters() * len(prompts))
     first = f"- a line of code that writes no words, such as `{without_words(prompts[0])}`: {solved} of {len(prompts)}"
     found = row_of(rows, "letter", "GRPO")
     if not found:
         return f"{first}\n- GRPO: {NOT_YET}"
+    arms = [(arm, one) for arm in (WRITTEN, "GRPO") if (one := row_of(rows, "letter", arm))]
     lists, unknown = correct_lists(found), set(found["unknown_words"])
     counts = Counter(word for said in lists for word in said)
     trained = {row["drawn"]["letters"] for row in training_rows("letter", SAMPLED_PROMPTS, SEED)}
@@ -113,8 +115,11 @@ def on_letter(rows: list[dict]) -> str:
     return "\n".join(
         [
             first,
-            f"- GRPO: {len(lists)}, and {len(all_known(found))} if each word must be in a dictionary (Hunspell, "
-            "American English)",
+            *(
+                f"- {arm}: {len(correct_lists(one))}, and {len(all_known(one))} if each word must be in a dictionary "
+                "(Hunspell, American English)"
+                for arm, one in arms
+            ),
             f"- GRPO on the prompts with {len(set(new.values()))} pairs of letters that no training prompt had in this "
             f"order: {right} of {len(new)} ({turned} of the pairs were trained in the other order; the other prompts "
             "differ from a training prompt only in the least length)",
@@ -125,12 +130,14 @@ def on_letter(rows: list[dict]) -> str:
 
 
 def letter_run(rows: Sequence[dict], steps: int) -> dict[str, str]:
-    """Of GRPO on *letter*: correct lists, those of known words, and the share of a batch, at most early and at last."""
-    if not (found := row_of(rows, "letter", "GRPO")):
-        return dict.fromkeys(("letter_correct", "letter_known", "letter_early", "letter_last"), NOT_YET)
+    """Of *letter*: correct lists, those of known words, and the share of GRPO's batches, at most early and at last."""
+    counts = ("letter_correct", "letter_known", "letter_own_correct", "letter_own_known")
+    found, written = (row_of(rows, "letter", arm) for arm in ("GRPO", WRITTEN))
+    if not (found and written):
+        return dict.fromkeys((*counts, "letter_early", "letter_last"), NOT_YET)
+    lists = [count(one) for one in (found, written) for count in (correct_lists, all_known)]
     return dict(
-        letter_correct=str(len(correct_lists(found))),
-        letter_known=str(len(all_known(found))),
+        zip(counts, (str(len(some)) for some in lists), strict=True),
         letter_early=f"{max(found['curves']['correct'][:steps]):.0%}",
         letter_last=f"{found['curves']['correct'][-1]:.0%}",
     )

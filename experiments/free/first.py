@@ -6,15 +6,15 @@ from statistics import fmean
 from benches import FIRST, NOT_YET, filled, put
 from checked.arms import OWN_SAMPLES
 from checked.learned import cities, followed, letter_run, query_without_a_model, repeated_letters
-from checked.reading import minutes_on_task, on_task, percent, right_samples
+from checked.reading import minutes_on_task, on_task, percent, right_samples, row_of
 from checked.tasks import HELD_OUT
 
 from grpo_utils.real.measuring import ROWS, rates
 
 from . import rule
-from .arms import CAREFUL, FEW, RATE_AT, SFT_AS_GRPO, of, sft_name
+from .arms import CAREFUL, FEW, PASSES, RATE_AT, SFT_AS_GRPO, of, sft_name
 from .table import draws, matched, mean_difference, minutes
-from .training import STEPS
+from .training import STEPS, steps_of_sft
 from .whole_runs import runs, span
 
 TITLE = "In this order"
@@ -51,6 +51,7 @@ def section(checked: Sequence[dict]) -> str:
         sft_seeds=draws(sft_name(RATE_AT), "{:.1%}"),
         sft_as_grpo_seeds=draws(SFT_AS_GRPO, "{:.1%}"),
         **by_rule(),
+        **with_a_schema(),
         sampled_8=shown("8 examples", "sampled"),
         sampled_200=shown(sft_name(200), "sampled"),
         sampled_grpo=shown("GRPO", "sampled"),
@@ -80,9 +81,16 @@ def on_tasks(checked: Sequence[dict]) -> dict[str, str]:
             values[f"{task}_{name}"] = on_task(checked, task, arm)
         for name in ("few", "self", "own", "grpo"):
             values[f"{task}_pass_{name}"] = on_task(checked, task, CHECKED[name], eight=True)
-        for name in ("self", "grpo"):
+        for name in ("self", "own", "grpo"):
             values[f"{task}_{name}_minutes"] = minutes_on_task(checked, task, CHECKED[name])
+        values[f"{task}_self_steps"] = steps_on_task(checked, task)
     return values
+
+
+def steps_on_task(checked: Sequence[dict], task: str) -> str:
+    """How many steps self-training took, on the correct samples that it kept."""
+    found = row_of(checked, task, "self-training")
+    return str(steps_of_sft(found["kept"], PASSES[RATE_AT])) if found else NOT_YET
 
 
 def write(checked: Sequence[dict]) -> None:
@@ -104,6 +112,13 @@ def by_rule() -> dict[str, str]:
     """What needs no model answers of the known and of the new sentences, by name."""
     right = rule.right(ROWS)
     return dict(rule_known=percent(fmean(right[::2])), rule_new=percent(fmean(right[1::2])))
+
+
+def with_a_schema() -> dict[str, str]:
+    """The sampled accuracy with the same three examples, without and with a schema, by name."""
+    pairs = zip(*matched("JSON schema, 3 examples", "3 examples"), strict=True)
+    both = [percent(round(fmean(rates(each)["sampled"] for each in side), 2)) for side in pairs] or [NOT_YET] * 2
+    return dict(zip(("sampled_schema", "sampled_no_schema"), both, strict=True))
 
 
 def in_points(arm: str, other: str) -> str:

@@ -9,7 +9,7 @@ from grpo_utils.real.measuring import ROWS
 
 from .table import difference, matched, mean_difference
 from .training import PROMPTS_PER_STEP, STEPS
-from .whole_runs import OTHERS, of_make_real
+from .whole_runs import elsewhere
 
 TITLE = "The form first, or everything at once"
 WINDOW = 5  # steps
@@ -27,7 +27,7 @@ def section() -> str:
         format=" and ".join(sorted({two["format"] for _, two in found})) or NOT_YET,
         rows=ROWS,
         by_seed=by_seed(),
-        elsewhere=listed([*OTHERS, *(greedy(row["after"]) for row in of_make_real() if row["seed"] == 0)]),
+        elsewhere=elsewhere(),
         window=WINDOW,
         ends=" | ".join(f"step {end}" for end in ENDS),
         rules="|".join(["---"] * len(ENDS)),
@@ -42,12 +42,6 @@ def section() -> str:
 def pairs() -> list[tuple[dict, dict]]:
     """The run in one stage and the run in two, of each seed whose two-stage run has ended."""
     return [(one, two) for two, one in matched("form first, then GRPO", "GRPO")]
-
-
-def listed(rates: Sequence[float]) -> str:
-    """Rates in words, the lowest first."""
-    *low, high = (f"{rate:.3f}" for rate in sorted(rates))
-    return f"{', '.join(low)} and {high}"
 
 
 def by_seed() -> str:

@@ -15,7 +15,7 @@ from .arms import ARMS, CAREFUL, CELLS, RATE_AT, RATES, SFT_AS_GRPO, of, sft_nam
 from .cells import Cell, finished
 from .measuring import DEV_ROWS, SAMPLED_ROWS
 from .prompts import INSTRUCTIONS
-from .whole_runs import runs
+from .whole_runs import elsewhere, runs
 
 #: What the paired tests compare: the first with the second.
 PAIRS = (
@@ -55,6 +55,7 @@ def section() -> str:
         rate_at=RATE_AT,
         left=sum(finished(cell) is None for cell in CELLS),
         cells=len(CELLS),
+        elsewhere=elsewhere(),
     )
     return f"\n{text}"
 

@@ -52,7 +52,7 @@ def sft(rows: Sequence[dict], rate: float, passes: int, seed: int, folder: Path)
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=2,
         per_device_train_batch_size=BATCH,
-        max_steps=-(-len(rows) * passes // BATCH),
+        max_steps=steps_of_sft(len(rows), passes),
         max_length=256,
         completion_only_loss=True,
         optim="adamw_torch",
@@ -81,6 +81,15 @@ def sft(rows: Sequence[dict], rate: float, passes: int, seed: int, folder: Path)
     (folder / "saving").rename(adapter)  # a folder of this name is complete
     shutil.rmtree(config.output_dir)
     return adapter
+
+
+def steps_of_sft(answers: int, passes: int) -> int:
+    """The number of steps in which SFT goes through its answers so often.
+
+    >>> steps_of_sft(200, passes=3), steps_of_sft(12, passes=3)
+    (75, 5)
+    """
+    return -(-answers * passes // BATCH)
 
 
 def grpo(

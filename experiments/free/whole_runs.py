@@ -1,6 +1,8 @@
 """What whole runs of GRPO on orders have reached, over seeds and processors."""
 
+from collections.abc import Sequence
 from operator import itemgetter
+from statistics import fmean
 
 from benches import ROOT, read_stored
 from checked.reading import percent
@@ -35,7 +37,22 @@ def greedy_of_runs() -> list[float]:
     return [rates(each)["greedy"] for each in [*(row["after"] for row in of_make_real()), *of("GRPO")]] + [*OTHERS]
 
 
+def elsewhere() -> str:
+    """What seed 0 reached on other processors than the cell of GRPO, in words."""
+    return listed([*OTHERS, *(rates(row["after"])["greedy"] for row in of_make_real() if row["seed"] == 0)])
+
+
+def listed(shares: Sequence[float]) -> str:
+    """Shares in words, the lowest first.
+
+    >>> listed([0.945, 0.802])
+    '0.802 and 0.945'
+    """
+    *low, high = (f"{share:.3f}" for share in sorted(shares))
+    return f"{', '.join(low)} and {high}"
+
+
 def span() -> dict[str, str]:
-    """The least and the most of them in percent, by name."""
+    """The least, the mean and the most of them in percent, by name."""
     reached = greedy_of_runs()
-    return dict(least=percent(min(reached)), most=percent(max(reached)))
+    return dict(least=percent(min(reached)), mean=f"{fmean(reached):.1%}", most=percent(max(reached)))

@@ -292,9 +292,10 @@ show_rewards(
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
 # | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer ([lesson 05](05_real_model.ipynb)); otherwise [SFT, then GRPO](10_sft_then_grpo.ipynb) |
-# | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
+# | a program that checks answers, and a model that is sometimes correct | examples in the prompt, and several samples of which you keep one that passes; then **GRPO** |
 #
-# **Use GRPO if a program can check the answer and the model is sometimes correct.**
+# **Consider GRPO if a program can check the answer and the model is sometimes correct.** It needs no example answers, and [other methods that need
+# none](../docs/what-to-try-first.md) are cheaper.
 #
 # <details><summary>Evidence</summary>
 #
@@ -334,7 +335,7 @@ show_rewards(
 # **Exercise 1.** For each task, choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
 #
 # - a: You have 300 letters by your best clerk, and the model should write like them.
-# - b: The model should write SQL queries that return the right table. One query in four does.
+# - b: The model should write SQL queries that return the right table. With your best prompt, one query in four does, and you need it at the first try.
 # - c: The model answers in English and should answer in Spanish. You have not asked it to.
 # - d: Readers compared 5,000 pairs of summaries and chose the better one of each.
 

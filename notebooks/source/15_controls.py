@@ -247,7 +247,7 @@ show(figure, f"Accuracy of five seeds for each reward: {'; '.join(ranges)}")
 # `make bench-controls`, [all figures](../docs/results.md#true-reward-and-controls). The random reward raised greedy accuracy with all
 # five seeds, but not sampled accuracy. Greedy accuracy was 0.00 before training, so any change could only raise it. If you
 # ignore the format, the correctness reward raised the share of correct sums with each seed, by 0.27 on average (95% interval
-# 0.22 to 0.32). The format reward and the random reward lowered it with four of five seeds each, but the intervals of the two
+# 0.22 to 0.32; sampled at temperature 1, so greedy decoding may give a part of it without training). The format reward and the random reward lowered it with four of five seeds each, but the intervals of the two
 # means contain 0. So the tags explain a part of the correctness reward's gain, but not all of it.
 # </details>
 

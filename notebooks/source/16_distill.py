@@ -553,7 +553,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; check the provider's terms of use |
 # | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both surpassed the teacher's samples; over four seeds, only GRPO is shown to surpass its greedy answers |
 # | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher |
-# | a check, no teacher that is good enough, and a base that is sometimes correct | GRPO | a reward does not stop at the level of a teacher |
+# | a check, no teacher that is good enough, and a base that is sometimes correct | SFT on its own correct samples, then GRPO | the first is cheaper; a reward does not stop at the level of a teacher |
 # | a base that is never correct | SFT, then perhaps GRPO; check that its answers beat a random guess | all groups tie, so GRPO has no gradient |
 #
 # If your teacher is often wrong, first decode it greedily.
@@ -589,7 +589,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | another case | choose by the table of section 10 |
 # | report | samples of both models, steps, seconds, the difference from the teacher, and what the teacher cost |
 #
-# Distill if somebody has already paid for a good teacher. Reinforce if all you have is a check.
+# Distill if somebody has already paid for a good teacher. If all you have is a check, imitate the samples that pass, and then reinforce.
 
 # %% [markdown]
 # ## 12. Exercises
