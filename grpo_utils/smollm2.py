@@ -13,8 +13,8 @@ from .profiles import PROFILES, Profile, find_profile, offered_gpu
 __all__ = ["NAME", "check_memory", "dtype_on", "fast_bf16", "fetch", "find_machine", "folder", "is_complete"]
 
 SLOW_IN_BF16 = (
-    "This processor is slow in bf16, so training computes in fp32: three to six times as long (measured twice, on AMD "
-    "EPYCs without AVX512-BF16 that also did some other work)."
+    "This processor is slow in bf16, so training computes in fp32: two to six times as long (measured on AMD EPYCs "
+    "without AVX512-BF16; the longest times with other work on the machine)."
 )
 
 
