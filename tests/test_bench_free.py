@@ -319,9 +319,8 @@ def test_rows_with_examples_have_none_of_the_examples(monkeypatch):
 
 def test_a_page_without_cells_says_what_is_missing(empty):
     text = table.section()
-    missing = re.search("^Not yet run: (.*)\\.$", text, re.MULTILINE)[1]
-    assert missing.split("; ") == [arm.what for arm in ARMS.values()]
-    assert f"Of {len(CELLS)} cells, {len(CELLS)} are not" in text
+    assert "; ".join(arm.what for arm in ARMS.values()) in text
+    assert re.search(rf"\b{len(CELLS)} cells, {len(CELLS)}\b", text)
     assert table.NOT_YET in first.section([])
 
 
