@@ -15,7 +15,7 @@ from .arms import ARMS, CAREFUL, CELLS, RATE_AT, RATES, SFT_AS_GRPO, of, sft_nam
 from .cells import Cell, finished
 from .measuring import DEV_ROWS, SAMPLED_ROWS
 from .prompts import INSTRUCTIONS
-from .whole_runs import elsewhere, runs
+from .whole_runs import IN_FLOAT32, elsewhere, runs
 
 #: What the paired tests compare: the first with the second.
 PAIRS = (
@@ -56,6 +56,7 @@ def section() -> str:
         left=sum(finished(cell) is None for cell in CELLS),
         cells=len(CELLS),
         elsewhere=elsewhere(),
+        slow=f"{IN_FLOAT32:.3f}",
     )
     return f"\n{text}"
 

@@ -332,10 +332,10 @@ show_rewards(
 # %% [markdown]
 # ## 7. Exercises
 #
-# **Exercise 1.** For each task, choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
+# **Exercise 1.** For each task, choose which of these **fits**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
 #
 # - a: You have 300 letters by your best clerk, and the model should write like them.
-# - b: The model should write SQL queries that return the right table. With your best prompt, one query in four does, and you need it at the first try.
+# - b: The model should write SQL queries that return the right table. With your best prompt, one query in four does.
 # - c: The model answers in English and should answer in Spanish. You have not asked it to.
 # - d: Readers compared 5,000 pairs of summaries and chose the better one of each.
 
@@ -423,7 +423,7 @@ print(check_exercise("Exercise 2", compared, [((), "none")], PAID))
 # <details><summary>Solution</summary>
 #
 # Exercise 1: task `a` has examples to imitate, and `d` has pairs. In `b`, a program can compare the tables, and the model is
-# sometimes correct. For `c`, first ask for Spanish.
+# sometimes correct, so GRPO fits; imitating the queries that pass is cheaper. For `c`, first ask for Spanish.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

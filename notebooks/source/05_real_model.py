@@ -700,7 +700,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # ## 12. Before you try it with your own model
 #
 # - If you have gold answers, try supervised fine-tuning (SFT) first ([lesson 10](10_sft_then_grpo.ipynb)). With 200 of them,
-#   SFT reached 0.94 on 400 held-out prompts, and GRPO, whose rewards used 560, reached 0.93 in eight times the computing time.
+#   SFT reached 0.94 on 400 held-out prompts, and GRPO, whose rewards used 560, reached 0.93 in seven times the computing time.
 #   With three seeds each, [no difference in accuracy is shown](../docs/what-to-try-first.md#what-grpo-adds-to-what-is-free).
 # - If a program can check the answers, first train on the model's own correct samples, drawn with examples in the prompt: one
 #   round reached 0.94 on orders, too (one seed).

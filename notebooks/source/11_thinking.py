@@ -453,16 +453,17 @@ MEASURED = {  # mean tokens of a completion, % of answers correct
 show_points(MEASURED, "mean tokens", "% correct", "Qwen3-0.6B on MATH-500")
 
 # %% [markdown]
-# The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. GRPO
-# brings the base model almost as far with less than half of the tokens. [Thinking, on or
+# The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. The best of
+# eight checkpoints of GRPO brings the base model almost as far with less than half of the tokens. How far a better prompt
+# brings it is not reported. [Thinking, on or
 # off](../docs/gpu.md#thinking-on-or-off) helps you to decide.
 #
 # <details><summary>Evidence</summary>
 #
 # We did not measure these numbers. They are from Sebastian Raschka's [Reasoning from
 # Scratch](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch06/02_rlvr_grpo_scripts_intro/README.md). Completions
-# of more than 2,048 tokens were cut off. The GRPO run had a limit of 512 tokens, and is the best of eight checkpoints on the
-# page. Six of the others reach 33 to 46%, and one collapsed to 0.4%. The thinking model is the base model after more training
+# of more than 2,048 tokens were cut off. The GRPO run had a limit of 512 tokens. Six of the other
+# checkpoints reach 33 to 46%, and one collapsed to 0.4%. The thinking model is the base model after more training
 # by Qwen, so thinking may not be the only cause.
 # </details>
 

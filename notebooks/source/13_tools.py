@@ -287,7 +287,8 @@ train_policy("outcome", [outcome], [1.0])
 #
 # More often: the calls rose from {{called['base']:.2f}} to {{called['outcome']:.2f}} per episode, because most correct answers
 # follow a call, and the call shares their advantage. The policy now solves {{sum(scores['outcome']):.0f}} problems instead of
-# {{sum(scores['base']):.0f}}.
+# {{sum(scores['base']):.0f}}. This shows how tools are trained, not that training was needed: one line of code passes the expression to the
+# calculator, and an example call in the prompt and SFT on calls were not measured.
 # </details>
 #
 # Now add a second tool, `solve`, which does the same as `calculator`. The prompt lists both, and the policy has not changed.

@@ -328,7 +328,7 @@ show(figure, f"Clipped tokens by step: {', '.join(most)}")
 # In the fresh run, `clip_ratio` is 0 because no ratio can leave 1. It is also 0 in the run that collapsed, because TRL
 # took each ratio as 1. Only the run with true ratios reports clipping.
 #
-# **A `clip_ratio` of 0 means that training is on-policy, or that the trainer assumes it is.**
+# **A `clip_ratio` of 0 means that training is on-policy, or that the trainer assumes it is, or that no ratio has left the range yet.**
 
 # %% [markdown]
 # ## 5. Look at whole completions
@@ -433,7 +433,8 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # The one with old weights: without a correction, five of six delayed runs ended below the untrained model. A higher temperature
 # or 4-bit weights cost at most a few points.
 #
-# With the ratio, all six delayed runs learned, but less than with fresh samples, so first shorten the delay. No gain from `delta` is
+# With the ratio, all six delayed runs learned, but less than with fresh samples, so first shorten the delay. (Decoded greedily, a difference is
+# shown at a delay of 8 and not at 4.) No gain from `delta` is
 # shown. At a delay of 8, `sequence_mask` beat the ratio ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was below it with each seed.
 # </details>
 
