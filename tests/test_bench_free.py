@@ -1,6 +1,7 @@
 """The experiment on what is free: it loses little when it is stopped, its answers are those of `generate`, and its page
 shows what is missing."""
 
+import doctest
 import json
 import re
 import sys
@@ -382,6 +383,18 @@ def test_stages_are_compared_with_the_run_of_make_real_that_has_their_seed(empty
     assert re.match(r"- seed 1: one stage 0\.\d+, two stages 1\.000; difference \+.*: higher$", stages.by_seed())
     store(Cell("form first, then GRPO", 2), "1" * 400, curves=dict(correct=correct))
     assert re.search(r"^- mean over the seeds: .*\+0\.08", stages.by_seed(), re.MULTILINE)
+
+
+def test_answers_of_two_stages_that_quote_a_number_are_counted(empty):
+    texts = [GOLD, GOLD.replace("9", '"9"'), "9 letters", "[9]"]
+    store(Cell("form first, then GRPO", 1), texts=texts, curves=dict(correct=[0.0] * 35, fields=[0.2] * 30 + [0.6] * 5))
+    assert (stages.quoted(), stages.fields_at_the_end()) == ("1 of 4 with seed 1", "0.60 with seed 1")
+
+
+@pytest.mark.parametrize("module", [cells, measuring, rule, stages, table, training, whole_runs])
+def test_the_examples_in_docstrings_hold(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
 
 
 def test_stored_cells_have_what_the_page_needs():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benches import NOT_YET, filled
+from grpo_core.rewards.structured import parse_json
 
 from grpo_utils.real.measuring import ROWS
 
@@ -32,6 +33,8 @@ def section() -> str:
         ends=" | ".join(f"step {end}" for end in ENDS),
         rules="|".join(["---"] * len(ENDS)),
         by_step=by_step(),
+        quoted=quoted(),
+        fields=fields_at_the_end(),
         checked_two=(STEPS - STEPS // 2) * PROMPTS_PER_STEP,
         checked_one=STEPS * PROMPTS_PER_STEP,
         one_early=share([one for one, _ in found], STEPS // 2),
@@ -54,6 +57,32 @@ def by_seed() -> str:
     if len(lines) > 1:
         lines.append(f"- mean over the seeds: {mean_difference([(two, one) for one, two in pairs()]).signed()}")
     return "\n".join(lines) or f"- {NOT_YET}"
+
+
+def quoted() -> str:
+    """In how many of the stored greedy answers of two stages the quantity is a text, seed by seed."""
+    found = ((two["seed"], two["texts"]) for _, two in pairs())
+    counts = (f"{sum(is_quoted(text) for text in texts)} of {len(texts)} with seed {seed}" for seed, texts in found)
+    return ", ".join(counts) or NOT_YET
+
+
+def fields_at_the_end() -> str:
+    """The share of correct fields in the last training steps of two stages, seed by seed."""
+    ended = (f"{fmean(two['curves']['fields'][-WINDOW:]):.2f} with seed {two['seed']}" for _, two in pairs())
+    return ", ".join(ended) or NOT_YET
+
+
+def is_quoted(answer: str) -> bool:
+    """Whether the quantity in an answer is a text, which the check does not accept.
+
+    >>> is_quoted('{"quantity": "12"}'), is_quoted('{"quantity": 12}'), is_quoted("12 loaves")
+    (True, False, False)
+    """
+    try:
+        found = parse_json(answer)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and isinstance(found.get("quantity"), str)
 
 
 def greedy(measured: dict) -> float:

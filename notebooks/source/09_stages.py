@@ -296,14 +296,17 @@ show_changes(changes, "Two stages minus one stage")
 # </details>
 
 # %% [markdown]
-# What if no answer is correct at first, as with [lesson 05's real model](05_real_model.ipynb)? One run paid for the keys and the
+# What if no answer is correct at first, as with [lesson 05's real model](05_real_model.ipynb)? Two runs paid for the keys and the
 # JSON form in the first 35 of 70 steps, then for everything. Others always paid for everything. **Also guess:** which plan ends ahead?
 #
 # <details><summary>After you have guessed</summary>
 #
-# Neither is clearly ahead. Two stages solve 0.89 of 400 held-out orders (one seed), and one stage 0.80 to 0.95, depending on the
-# processor. Nor did we find a difference from [SFT on 200 gold answers](../docs/what-to-try-first.md), which takes an eighth of the time. ([All figures,
-# and what we did not measure](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
+# One stage. It solves 0.80 to 0.95 of 400 held-out orders, and two stages 0.89 with one seed and 0.00 with the other. There, the
+# first stage taught the policy to write `"quantity": "12"`: it paid for the keys, and not for the kinds of values. In the second
+# stage, no sample was ever correct, so no group showed that the quotes are wrong.
+#
+# **A stage that pays for the form must pay for all of it.** [SFT on 200 gold answers](../docs/what-to-try-first.md) reached 0.94 in a
+# seventh of the time. ([All figures](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
 # </details>
 
 # %% [markdown]
@@ -312,12 +315,12 @@ show_changes(changes, "Two stages minus one stage")
 # | what you see before training | what to train first | how |
 # |---|---|---|
 # | no completion is ever correct | worked answers | SFT, then GRPO on the same adapter ([lesson 10](10_sft_then_grpo.ipynb)) |
-# | no completion has the format, so none is correct | the format | a weight of 0 for correctness (section 3) |
+# | no completion has the format, so none is correct | the format, all of it | a weight of 0 for correctness (section 3); first compare with one stage that pays for parts |
 # | correct completions on easy rows only | easy rows, a *curriculum* | give each stage its own `train_dataset`; [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
 # | long completions take most of the time | short completions | raise `max_completion_length`, as DeepScaleR did: 8K, 16K, 24K tokens |
 #
 # If no row describes your task, start with one stage that pays for everything. (We have measured only the first row, in
-# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, in one run above.)
+# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, where one stage was ahead.)
 
 # %% [markdown]
 # ## 6. Run your plan on a GPU
