@@ -9,6 +9,7 @@ import sys
 import bench_checked
 import bench_free
 import pytest
+from datasets import Dataset
 from free import arms, cells, clock, first, measuring, rule, stages, table, training, whole_runs
 from free.arms import ARMS, CELLS, ONE_SEED, ROWS_WITH_EXAMPLES, SEEDS
 from free.cells import Arm, Cell, finished
@@ -371,24 +372,27 @@ def test_the_committed_page_is_written_from_the_committed_cells():
 
 
 def test_stages_are_compared_with_the_run_of_make_real_that_has_their_seed(empty):
-    assert (
-        stages.by_step()
-        == f"| one stage | {' | '.join([stages.NOT_YET] * 3)} |\n| two stages | {' | '.join([stages.NOT_YET] * 3)} |"
-    )
+    assert (stages.by_step(), stages.numbers()) == ("", "")
     correct = [0.0] * 30 + [0.5] * 5  # of the second stage
     store(Cell("form first, then GRPO", 1), "1" * 400, curves=dict(correct=correct))
     [(one, two)] = stages.pairs()
     assert one["seed"] == two["seed"] == 1
-    assert stages.by_step().endswith("| two stages | 0.00 | 0.00 | 0.50 |")
+    assert stages.by_step().endswith("| two stages, seed 1 | 0.00 | 0.00 | 0.50 |")
     assert re.match(r"- seed 1: one stage 0\.\d+, two stages 1\.000; difference \+.*: higher$", stages.by_seed())
-    store(Cell("form first, then GRPO", 2), "1" * 400, curves=dict(correct=correct))
-    assert re.search(r"^- mean over the seeds: .*\+0\.08", stages.by_seed(), re.MULTILINE)
 
 
-def test_answers_of_two_stages_that_quote_a_number_are_counted(empty):
+def test_the_samples_of_two_stages_are_read_for_numbers_and_texts(empty, tmp_path):
+    folder = tmp_path / "run" / "completions"
+    folder.mkdir(parents=True)
     texts = [GOLD, GOLD.replace("9", '"9"'), "9 letters", "[9]"]
-    store(Cell("form first, then GRPO", 1), texts=texts, curves=dict(correct=[0.0] * 35, fields=[0.2] * 30 + [0.6] * 5))
-    assert (stages.quoted(), stages.fields_at_the_end()) == ("1 of 4 with seed 1", "0.60 with seed 1")
+    for step, said in enumerate((texts, texts[:1] * 4), start=1):
+        columns = dict(step=[step] * 4, prompt=["order"] * 4, completion=said, keys_reward=[1.0, 1.0, 0.0, 0.0])
+        Dataset.from_dict(columns | dict(advantage=[0.0] * 4)).to_parquet(folder / f"completions_{step:05}.parquet")
+    kinds = training.quantities(folder.parent)
+    assert kinds == dict(number=[1, 4], text=[1, 0])
+    curves = dict(correct=[0.0] * 35, fields=[0.2] * 30 + [0.6] * 5)
+    store(Cell("form first, then GRPO", 1), curves=curves, quantities={name: seen * 35 for name, seen in kinds.items()})
+    assert stages.numbers().endswith("| 14 of 16 |") and stages.fields_at_the_end() == "0.60 with seed 1"
 
 
 @pytest.mark.parametrize("module", [cells, measuring, rule, stages, table, training, whole_runs])

@@ -11,7 +11,7 @@ from .answering import answer
 from .cells import Arm, Cell, finished
 from .measuring import TOKENS, Answerer, in_parts, load, set_threads
 from .prompts import INSTRUCTIONS, TASK, examples, instructed, with_examples
-from .training import PROMPTS_PER_STEP, STEPS, grpo, sft
+from .training import PROMPTS_PER_STEP, STEPS, grpo, quantities, sft
 
 SEEDS = range(3)
 NUMBERS = (0, 3, 8)  # of examples in the prompt
@@ -121,7 +121,9 @@ def form_first(cell: Cell) -> Answerer:
     """GRPO in two stages of equal length: the first pays for the form alone, the second for everything."""
     start, early = grpo(cell.seed, cell.work / "form", rewards=CONTROLS / "form_first.py", steps=STEPS // 2)
     adapter, late = grpo(cell.seed + 100, cell.work, start=start, steps=STEPS - STEPS // 2)  # other rows and samples
+    form, everything = (quantities(folder / "run") for folder in (cell.work / "form", cell.work))
     about = dict(curves={name: [*early.get(name, []), *late[name]] for name in late})
+    about |= dict(quantities={kind: [*form[kind], *everything[kind]] for kind in form})
     return Answerer(adapter, checked=(STEPS - STEPS // 2) * PROMPTS_PER_STEP, about=about)
 
 

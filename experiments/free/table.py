@@ -167,8 +167,7 @@ def mean_difference(pairs: Sequence[tuple[dict, dict]]) -> Estimate:
     if len(pairs) == 1:
         return changed(*pairs[0]).estimate
     ours, theirs = ([rates(each)["greedy"] for each in side] for side in zip(*pairs, strict=True))
-    found = paired_difference(ours, theirs, ROWS)
-    return Estimate(found.value, max(found.low, -1), min(found.high, 1))  # two shares cannot differ by more
+    return paired_difference(ours, theirs, ROWS)
 
 
 def changed(ours: dict, theirs: dict) -> Change:

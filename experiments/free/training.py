@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benches import ROOT, curves
+from grpo_check.replay.read import read_run
+from grpo_core.rewards.structured import parse_json
 
 from grpo_utils import smollm2
 from grpo_utils.profiles import THREADS
@@ -132,6 +134,26 @@ def grpo(
         command = [sys.executable, "train.py", "--config", "config.yaml", *words]
         subprocess.run(command, cwd=project, env=os.environ | variables, check=True)
     return run / "model", curves(run / f"checkpoint-{steps}")
+
+
+def quantities(run: Path) -> dict[str, list[int]]:
+    """Of the samples of each training step, how many give the quantity as a number, and how many as a text."""
+    given = [[quantity(each.text) for each in step.completions] for step in read_run(run).steps]
+    kinds = dict(number=int | float, text=str)
+    return {name: [sum(isinstance(one, kind) for one in step) for step in given] for name, kind in kinds.items()}
+
+
+def quantity(completion: str) -> object:
+    """The quantity in an answer to an order; None if there is none.
+
+    >>> quantity('{"quantity": "12"}'), quantity('{"quantity": 12}'), quantity("12 loaves")
+    ('12', 12, None)
+    """
+    try:
+        found = parse_json(completion)
+    except ValueError:
+        return None
+    return found.get("quantity") if isinstance(found, dict) else None
 
 
 def replace_files(project: Path, rewards: Path | None, data: Path | None) -> None:

@@ -301,12 +301,12 @@ show_changes(changes, "Two stages minus one stage")
 #
 # <details><summary>After you have guessed</summary>
 #
-# One stage. It solves 0.80 to 0.95 of 400 held-out orders, and two stages 0.89 with one seed and 0.00 with the other. There, the
-# first stage taught the policy to write `"quantity": "12"`: it paid for the keys, and not for the kinds of values. In the second
-# stage, no sample was ever correct, so no group showed that the quotes are wrong.
+# One stage is safer. It solves 0.80 to 0.95 of 400 held-out orders in six runs, and two stages 0.89 with one seed and 0.00 with the other.
+# The first stage pays alike for `"quantity": 12` and for `"quantity": "12"`, which is wrong. At first, the policy wrote both. By
+# the end of the stage it wrote only one: numbers with one seed, and quotes with the other, which the second stage could not undo.
 #
-# **A stage that pays for the form must pay for all of it.** [SFT on 200 gold answers](../docs/what-to-try-first.md) reached 0.94 in a
-# seventh of the time. ([All figures](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
+# **Before a stage that pays for less, ask which differences it stops paying for.** [SFT on 200 gold answers](../docs/what-to-try-first.md)
+# reached 0.94 in a seventh of the time. ([All figures](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
 # </details>
 
 # %% [markdown]
@@ -314,13 +314,13 @@ show_changes(changes, "Two stages minus one stage")
 #
 # | what you see before training | what to train first | how |
 # |---|---|---|
-# | no completion is ever correct | worked answers | SFT, then GRPO on the same adapter ([lesson 10](10_sft_then_grpo.ipynb)) |
-# | no completion has the format, so none is correct | the format, all of it | a weight of 0 for correctness (section 3); first compare with one stage that pays for parts |
+# | no completion is ever correct | worked answers | SFT. Then try GRPO on the same adapter, and compare it with as much more SFT ([lesson 10](10_sft_then_grpo.ipynb)) |
+# | no completion has the format, so none is correct | the format | a weight of 0 for correctness (section 3); compare with one stage that pays for parts |
 # | correct completions on easy rows only | easy rows, a *curriculum* | give each stage its own `train_dataset`; [measure which rows can teach](../grpo_check/docs/checks.md#pilot) before each |
 # | long completions take most of the time | short completions | raise `max_completion_length`, as DeepScaleR did: 8K, 16K, 24K tokens |
 #
 # If no row describes your task, start with one stage that pays for everything. (We have measured only the first row, in
-# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, where one stage was ahead.)
+# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, where one of two runs failed.)
 
 # %% [markdown]
 # ## 6. Run your plan on a GPU
