@@ -56,6 +56,8 @@ def main() -> None:
             print(cell.name, flush=True)
             run(cell, ARMS[cell.arm])
     put(TITLE, section(), PAGE)
+    if stages.pairs():
+        stages.draw()
     put(stages.TITLE, stages.section(), PAGE)
     first.write(read_stored(bench_checked.STORED)["rows"])
 

@@ -2,8 +2,10 @@
 
 from statistics import fmean
 
-from benches import NOT_YET, filled
+from benches import NOT_YET, ROOT, filled
+from svg import save_svg
 
+from grpo_utils.plots.base import NEUTRAL, WIDTH, new_figure, show_whole_share, step_lines
 from grpo_utils.real.measuring import ROWS
 
 from .table import difference, matched
@@ -12,7 +14,8 @@ from .whole_runs import elsewhere
 
 TITLE = "The form first, or everything at once"
 WINDOW = 5  # steps
-LOOKS = (WINDOW, STEPS // 4, STEPS // 2, STEPS // 2 + WINDOW, STEPS)  # ends of the windows in which quantities are read
+LOOKS = (WINDOW, STEPS // 4, STEPS // 2, STEPS)  # steps that the figure's text names
+FIGURE = ROOT / "docs" / "figures" / "form-first.svg"
 ENDS = (STEPS // 2 + WINDOW, 55, STEPS)  # of the windows; the first stage has no reward that counts correct samples
 
 
@@ -32,9 +35,7 @@ def section() -> str:
         ends=" | ".join(f"step {end}" for end in ENDS),
         rules="|".join(["---"] * len(ENDS)),
         by_step=by_step(),
-        numbers=numbers(),
-        looks=" | ".join(f"steps {end - WINDOW + 1} to {end}" for end in LOOKS),
-        look_rules="|".join(["---"] * len(LOOKS)),
+        figure=f"![{alt_text()}](figures/{FIGURE.name})" if found else NOT_YET,
         fields=fields_at_the_end(),
         checked_two=(STEPS - STEPS // 2) * PROMPTS_PER_STEP,
         checked_one=STEPS * PROMPTS_PER_STEP,
@@ -58,22 +59,38 @@ def by_seed() -> str:
     return "\n".join(lines) or f"- {NOT_YET}"
 
 
-def numbers() -> str:
-    """Rows of a table: in how many samples of a few steps of two stages the quantity is a number, seed by seed."""
-    return "\n".join(
-        f"| seed {two['seed']} | {' | '.join(as_numbers(two['quantities'], end) for end in LOOKS)} |"
-        for _, two in pairs()
-    )
+def numbers() -> dict[str, list[float]]:
+    """Of the quantities in the samples of the latest few steps, the share of numbers, step by step, seed by seed."""
+    return {f"seed {two['seed']}": recent_shares(**two["quantities"]) for _, two in pairs()}
 
 
-def as_numbers(kinds: dict[str, list[int]], end: int) -> str:
-    """Of the samples with a quantity in the steps up to ``end``, how many have a number there.
+def recent_shares(number: list[int], text: list[int]) -> list[float]:
+    """The share of numbers in the steps up to each one, from the counts of both kinds.
 
-    >>> as_numbers(dict(number=[0, 2, 2, 0, 1, 0], text=[9, 0, 1, 2, 1, 1]), 6)
-    '5 of 10'
+    >>> recent_shares(number=[1, 2, 2, 2, 2, 1], text=[1, 0, 0, 0, 0, 1])
+    [0.5, 0.75, 0.8333333333333334, 0.875, 0.9, 0.9]
     """
-    number, text = (sum(kinds[kind][end - WINDOW : end]) for kind in ("number", "text"))
-    return f"{number} of {number + text}"
+    parts = [slice(max(0, end - WINDOW), end) for end in range(1, len(number) + 1)]
+    return [sum(number[part]) / (sum(number[part]) + sum(text[part])) for part in parts]
+
+
+def alt_text() -> str:
+    """The figure in words."""
+    told = (f"with {name} {', '.join(f'{shares[end - 1]:.0%}' for end in LOOKS)}" for name, shares in numbers().items())
+    steps = ", ".join(map(str, LOOKS))
+    return f"The share of numbers among the quantities of {WINDOW} steps, up to steps {steps}: {'; '.join(told)}."
+
+
+def draw() -> None:
+    """Save the share of numbers over the steps of both stages, a line for each seed."""
+    figure, axes = new_figure(WIDTH, 2.6)
+    step_lines(axes, numbers())
+    show_whole_share(axes, numbers().values())
+    axes.axvline(STEPS // 2 + 0.5, color=NEUTRAL, linestyle="--")
+    axes.set_xlabel("step (from the dashed line on, everything is paid)")
+    axes.set_ylabel("quantities as numbers")
+    axes.legend(loc="center right")
+    save_svg(figure, FIGURE, alt_text())
 
 
 def fields_at_the_end() -> str:
