@@ -706,9 +706,9 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   round reached 0.94 on orders, too (one seed).
 # - If those samples are hardly ever correct, GRPO can be ahead. On [four words with given first
 #   letters](../docs/what-to-try-first.md#tasks-with-a-check-and-no-answers), it got 96 of 200 right. Eight examples in the
-#   prompt got 3, and training on the model's own correct samples none (12 samples, one seed). But first look for a program that
-#   writes the answers: for that task, one line of code does. Imitating a program's lists got 162. With words of a dictionary
-#   alone, it got 51, and GRPO 48.
+#   prompt got 3, and training on the model's 12 correct samples got none (one seed). But first look for a program that
+#   writes the answers: for that task, one line of code does. Imitating a program's lists got 162. If each word must also be in
+#   a dictionary, imitation got 51, and GRPO 48.
 # - If you only need valid JSON, do not train: use examples in the prompt and a server that restricts the output to a schema.
 # - Train several seeds, as [we did](../docs/results.md#a-real-model-on-a-cpu): one shows that training works, not how
 #   reliably.

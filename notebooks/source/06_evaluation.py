@@ -357,7 +357,7 @@ print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 # [debated](../docs/map.md#passk-in-both-directions).
 #
 # A vote lifts the base model to {{samples_before.majority().value:.2f}}. One sample of the trained policy is better, and costs a
-# sixteenth at each question, after a training that the vote does not need. An example in the prompt was not measured. The greedy answers of the base model all lack the tags. So their accuracy is
+# sixteenth of a vote for each question. But the vote needs no training. We did not measure an example in the prompt. The greedy answers of the base model all lack the tags. So their accuracy is
 # {{before.greedy_accuracy.value:.0f}}, and the greedy gain looks larger. Report the decoding that your users will use.
 
 # %% [markdown]

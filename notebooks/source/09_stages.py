@@ -302,11 +302,12 @@ show_changes(changes, "Two stages minus one stage")
 # <details><summary>After you have guessed</summary>
 #
 # One stage is safer. It solves 0.80 to 0.95 of 400 held-out orders in six runs, and two stages 0.89 with one seed and 0.00 with the other.
-# The first stage pays alike for `"quantity": 12` and for `"quantity": "12"`, which is wrong. At first, the policy wrote both. By
-# the end of the stage it wrote only one: numbers with one seed, and quotes with the other, which the second stage could not undo.
+# The check accepts `"quantity": 12` and rejects `"quantity": "12"`, but the first stage pays the same for both. At first, the policy
+# wrote both. By the end of that stage, it wrote almost only numbers with one seed, and almost only quotes with the other. The second
+# stage could not undo the quotes: if no sample of a group has a number, the group teaches nothing about it.
 #
-# **Before a stage that pays for less, ask which differences it stops paying for.** [SFT on 200 gold answers](../docs/what-to-try-first.md)
-# reached 0.94 in a seventh of the time. ([All figures](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
+# **Before a stage that pays for less, list the differences that it does not pay for.** [SFT on 200 gold answers](../docs/what-to-try-first.md)
+# reached 0.94 in a seventh of the time of one stage. ([All figures](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
 # </details>
 
 # %% [markdown]

@@ -544,9 +544,9 @@ for name, found in {"first SFT": flawed_sft, "GRPO": flawed_grpo}.items():
 # GRPO also had 400 gold answers that SFT did not use. In these tasks, a worked answer is little more than the gold answer, so
 # SFT on those 400 would be free.
 #
-# **If you can build worked answers from your gold answers, do that first.** Where you cannot, drop the wrong ones, decode greedily, and imitate
-# the samples that pass. Then try GRPO. We measured none of these three here, and all accuracies are sampled at temperature 1, so a part of
-# GRPO's lead may be free.
+# **If you can build worked answers from your gold answers, do that first.** Where you cannot, first try three cheaper steps: drop the wrong
+# worked answers, decode greedily, and imitate the samples that pass. Then try GRPO. We measured none of the three here, and all accuracies are
+# sampled at temperature 1, so a part of GRPO's lead may be free.
 #
 # <details><summary>Evidence: the second task</summary>
 #

@@ -300,8 +300,8 @@ for name, result in results.items():
 # <details><summary>After you have guessed</summary>
 #
 # Yes: it gets {{results["stale, ratio"].accuracy.value:.0%}} right. Without true ratios, a bad completion is pushed
-# down with full force, again and again, while the old sampler still writes it. The clip stops this, but it is not the only way: in
-# section 6, `sequence_mask`, which clips nothing, ends higher. TRL's asynchronous trainer always uses the true ratios.
+# down with full force, again and again, while the old sampler still writes it. The clip stops this, but a correction can also do without
+# it: in section 6, `sequence_mask` clips nothing and ends with a higher accuracy than the ratio. TRL's asynchronous trainer always uses the true ratios.
 # </details>
 
 # %% [markdown]
@@ -433,8 +433,8 @@ show(figure, f"Accuracy of three seeds: {'; '.join(ranges)}")
 # The one with old weights: without a correction, five of six delayed runs ended below the untrained model. A higher temperature
 # or 4-bit weights cost at most a few points.
 #
-# With the ratio, all six delayed runs learned, but less than with fresh samples, so first shorten the delay. (Decoded greedily, the
-# ratio is shown to be below fresh samples at a delay of 8, and not at 4.) No gain from `delta` is
+# With the ratio, all six delayed runs learned, but less than with fresh samples, so first shorten the delay. (With greedy decoding,
+# the ratio is shown to be less accurate than fresh samples at a delay of 8, but not at a delay of 4.) No gain from `delta` is
 # shown. At a delay of 8, `sequence_mask` beat the ratio ({{(sum(SAMPLED["delay 8, sequence_mask"]) - sum(SAMPLED["delay 8, ratio"])) / 3:+.2f}}), and `token_truncate` was below the ratio with each seed.
 # </details>
 
