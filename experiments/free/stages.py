@@ -1,5 +1,6 @@
 """The section on the stage question: the form first and then everything, compared with everything from the start."""
 
+from math import nan
 from statistics import fmean
 
 from benches import NOT_YET, ROOT, filled
@@ -14,7 +15,7 @@ from .whole_runs import elsewhere
 
 TITLE = "The form first, or everything at once"
 WINDOW = 5  # steps
-LOOKS = (WINDOW, STEPS // 4, STEPS // 2, STEPS)  # steps that the figure's text names
+LOOKS = (WINDOW, STEPS // 4, STEPS // 2, 55, STEPS)  # steps that the figure's text names
 FIGURE = ROOT / "docs" / "figures" / "form-first.svg"
 ENDS = (STEPS // 2 + WINDOW, 55, STEPS)  # of the windows; the first stage has no reward that counts correct samples
 
@@ -36,7 +37,6 @@ def section() -> str:
         rules="|".join(["---"] * len(ENDS)),
         by_step=by_step(),
         figure=f"![{alt_text()}](figures/{FIGURE.name})" if found else NOT_YET,
-        fields=fields_at_the_end(),
         checked_two=(STEPS - STEPS // 2) * PROMPTS_PER_STEP,
         checked_one=STEPS * PROMPTS_PER_STEP,
         one_early=", ".join(f"{share(one, STEPS // 2)} with seed {one['seed']}" for one, _ in found),
@@ -65,13 +65,14 @@ def numbers() -> dict[str, list[float]]:
 
 
 def recent_shares(number: list[int], text: list[int]) -> list[float]:
-    """The share of numbers in the steps up to each one, from the counts of both kinds.
+    """The share of numbers in the steps up to each one, from the counts of both kinds; NaN before the first quantity.
 
     >>> recent_shares(number=[1, 2, 2, 2, 2, 1], text=[1, 0, 0, 0, 0, 1])
     [0.5, 0.75, 0.8333333333333334, 0.875, 0.9, 0.9]
     """
     parts = [slice(max(0, end - WINDOW), end) for end in range(1, len(number) + 1)]
-    return [sum(number[part]) / (sum(number[part]) + sum(text[part])) for part in parts]
+    counts = [(sum(number[part]), sum(text[part])) for part in parts]
+    return [of_number / (of_number + of_text) if of_number or of_text else nan for of_number, of_text in counts]
 
 
 def alt_text() -> str:
@@ -91,12 +92,6 @@ def draw() -> None:
     axes.set_ylabel("quantities as numbers")
     axes.legend(loc="center right")
     save_svg(figure, FIGURE, alt_text())
-
-
-def fields_at_the_end() -> str:
-    """The share of correct fields in the last training steps of two stages, seed by seed."""
-    ended = (f"{fmean(two['curves']['fields'][-WINDOW:]):.2f} with seed {two['seed']}" for _, two in pairs())
-    return ", ".join(ended) or NOT_YET
 
 
 def greedy(measured: dict) -> float:

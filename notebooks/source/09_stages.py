@@ -296,15 +296,15 @@ show_changes(changes, "Two stages minus one stage")
 # </details>
 
 # %% [markdown]
-# What if no answer is correct at first, as with [lesson 05's real model](05_real_model.ipynb)? Two runs paid for the keys and the
+# What if no answer is correct at first, as with [lesson 05's real model](05_real_model.ipynb)? Three runs paid for the keys and the
 # JSON form in the first 35 of 70 steps, then for everything. Others always paid for everything. **Also guess:** which plan ends ahead?
 #
 # <details><summary>After you have guessed</summary>
 #
-# One stage is safer. It solves 0.80 to 0.95 of 400 held-out orders in six runs, and two stages 0.89 with one seed and 0.00 with the other.
+# One stage is safer. It solves 0.80 to 0.95 of 400 held-out orders in six runs, and two stages 0.89, 0.00 and 0.34 with three seeds.
 # The check accepts `"quantity": 12` and rejects `"quantity": "12"`, but the first stage pays the same for both. At first, the policy
-# wrote both. By the end of that stage, it wrote almost only numbers with one seed, and almost only quotes with the other. The second
-# stage could not undo the quotes: if no sample of a group has a number, the group teaches nothing about it.
+# wrote both. By the end of that stage, it wrote almost only numbers with one seed, and almost only quotes with two. If no sample
+# of a group has a number, the group teaches nothing about it. So one run undid the quotes late in the second stage, and one never.
 #
 # **Before a stage that pays for less, list the differences that it does not pay for.** [SFT on 200 gold answers](../docs/what-to-try-first.md)
 # reached 0.94 in a seventh of the time of one stage. ([All figures](../docs/what-to-try-first.md#the-form-first-or-everything-at-once))
@@ -321,7 +321,7 @@ show_changes(changes, "Two stages minus one stage")
 # | long completions take most of the time | short completions | raise `max_completion_length`, as DeepScaleR did: 8K, 16K, 24K tokens |
 #
 # If no row describes your task, start with one stage that pays for everything. (We have measured only the first row, in
-# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, where one of two runs failed.)
+# [lesson 10](10_sft_then_grpo.ipynb), and a case like the second, where two of three runs ended far behind.)
 
 # %% [markdown]
 # ## 6. Run your plan on a GPU
