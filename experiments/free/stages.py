@@ -90,7 +90,7 @@ def draw() -> None:
     axes.axvline(STEPS // 2 + 0.5, color=NEUTRAL, linestyle="--")
     axes.set_xlabel("step (from the dashed line on, everything is paid)")
     axes.set_ylabel("quantities as numbers")
-    axes.legend(loc="center right")
+    axes.legend(loc="center", bbox_to_anchor=(0.68, 0.5))
     save_svg(figure, FIGURE, alt_text())
 
 
