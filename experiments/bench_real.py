@@ -27,6 +27,7 @@ from benches import (
     train_missing,
     write_between,
 )
+from checked.arms import WRITTEN
 from checked.learned import letter_run
 from checked.reading import on_task
 from free import first, rule, table
@@ -138,7 +139,7 @@ def in_readme(stored: dict) -> str:
     free |= dict(minutes_grpo=table.minutes(cells_of("GRPO")), rule=fmean(rule.right(ROWS)))
     free |= dict(self=first.mean("self-training", "greedy"))
     reached, checked = span(), read_stored(bench_checked.STORED)["rows"]
-    arms = dict(letter_eight="8 examples", letter_own="SFT on a program's answers", letter_grpo="GRPO")
+    arms = dict(letter_eight="8 examples", letter_own=WRITTEN, letter_grpo="GRPO")
     letter, lists = {name: on_task(checked, "letter", arm) for name, arm in arms.items()}, letter_run(checked, STEPS)
     letter |= {name: lists[name] for name in ("letter_known", "letter_own_known")}
     text = filled("real_readme", rows=ROWS, first=before, **free, **letter, **reached)

@@ -213,7 +213,7 @@ def on_held_out(task, write, arm="GRPO"):
 
 
 def test_lists_of_letters_are_counted_with_and_without_invented_words():
-    invented, written = (on_held_out("letter", learned.without_words, arm) for arm in ("GRPO", learned.WRITTEN))
+    invented, written = (on_held_out("letter", learned.without_words, arm) for arm in ("GRPO", arms.WRITTEN))
     counts = dict(letter_correct="200", letter_known="200", letter_own_correct="200", letter_own_known="200")
     assert learned.letter_run([invented, written], 2) == counts | dict(letter_early="20%", letter_last="50%")
     unknown = {word for text in invented["texts"][:2] for word in spelling.words(text)}
@@ -222,7 +222,7 @@ def test_lists_of_letters_are_counted_with_and_without_invented_words():
     counts = learned.letter_run([invented, written], 2)
     assert (counts["letter_known"], counts["letter_own_known"]) == (str(left), "200") and 0 < left <= 198
     told = learned.on_letter([invented, written])
-    assert f"GRPO: 200, and {left} if each word" in told and f"{learned.WRITTEN}: 200, and 200 if" in told
+    assert f"GRPO: 200, and {left} if each word" in told and f"{arms.WRITTEN}: 200, and 200 if" in told
     assert learned.letter_run([invented], 2)["letter_correct"] == learned.NOT_YET
 
 

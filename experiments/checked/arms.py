@@ -21,6 +21,7 @@ FEW = 3  # examples
 SEED = 0  # of every run
 SAMPLED_PROMPTS, SAMPLES = STEPS * PROMPTS_PER_STEP, 4  # of self-training: as many as GRPO samples
 OWN_SAMPLES = SAMPLED_PROMPTS * SAMPLES
+WRITTEN = "SFT on a program's answers"  # an arm that other pages quote
 
 
 def untrained(count: int) -> Callable[[str, int, Path], Answerer]:
@@ -73,6 +74,6 @@ ARMS = {
     "3 examples": untrained(FEW),
     "8 examples": untrained(8),
     "self-training": self_training,
-    "SFT on a program's answers": sft_on_a_program,
+    WRITTEN: sft_on_a_program,
     "GRPO": grpo_on,
 }

@@ -6,14 +6,13 @@ from functools import cache
 
 from benches import NOT_YET
 
-from .arms import SAMPLED_PROMPTS, SEED
+from .arms import SAMPLED_PROMPTS, SEED, WRITTEN
 from .programs import BY_CITY, CONDITIONS, is_right
 from .reading import percent, row_of
 from .spelling import words
 from .tasks import TASKS, held_out, training_rows
 
 SHOWN = 8  # words
-WRITTEN = "SFT on a program's answers"
 
 
 def on_query(rows: list[dict]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benches import FIRST, NOT_YET, filled, put
-from checked.arms import OWN_SAMPLES
+from checked.arms import OWN_SAMPLES, WRITTEN
 from checked.learned import cities, followed, letter_run, query_without_a_model, repeated_letters
 from checked.reading import minutes_on_task, on_task, percent, right_samples, row_of
 from checked.tasks import HELD_OUT
@@ -29,9 +29,7 @@ SHOWN = {
     "grpo": "GRPO",
 }
 EARLY = 60  # steps, of the 70 of GRPO on *letter*
-CHECKED = dict(
-    few="3 examples", eight="8 examples", self="self-training", own="SFT on a program's answers", grpo="GRPO"
-)
+CHECKED = dict(few="3 examples", eight="8 examples", self="self-training", own=WRITTEN, grpo="GRPO")
 
 
 def section(checked: Sequence[dict]) -> str:
